@@ -37,6 +37,8 @@ def main() -> int:
     parser.add_argument("--slow-seconds", type=float, default=10.0, help="time limit per case of a slow tool")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--held-out", action="store_true", help="run what is held out as well")
+    parser.add_argument("--every", type=int, default=1, help="of the cases one in so many, evenly")
+    parser.add_argument("--no-logits", action="store_true", help="do not build the networks to ask them")
     parser.add_argument("--list", action="store_true", help="also list every case that is not as it should be")
     parser.add_argument("--twins", action="store_true", help="only every architecture of the index against itself")
     chosen = parser.parse_args()
@@ -48,11 +50,19 @@ def main() -> int:
     for says in missing if chosen.peers != "none" else ():
         print(says)
     kept = tuple(p for p in found if chosen.peers == "all" or (chosen.peers == "fast" and not p.slow))
-    settings = Settings(peers=kept, only=chosen.only, slow_seconds=chosen.slow_seconds)
+    settings = Settings(
+        peers=kept,
+        only=chosen.only,
+        slow_seconds=chosen.slow_seconds,
+        logits=not chosen.no_logits,
+        held_out=chosen.held_out,
+        every=chosen.every,
+    )
     nets = architectures(lambda name: not chosen.architectures or name in chosen.architectures)
     nets = [net for net in nets if chosen.held_out or not net.held_out]
     scores = list(_all(nets, settings, chosen.processes, with_pairs=not chosen.architectures))
     sections = {
+        "Every case": report.every_case(scores),
         "By tool": report.by_tool(scores, [peer.name for peer in kept if peer.own]),
         "Looked at and held out": report.held_out(scores),
         "By corruption": report.by_corruption(scores),

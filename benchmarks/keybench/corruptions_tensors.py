@@ -104,7 +104,8 @@ def _rotary(name: str, tensor: Tensor) -> Tensor:
 
 
 def _other_head(name: str, tensor: Tensor) -> Tensor:
-    return torch.full((10, *tensor.shape[1:]), 7.0) if tensor.shape[:1] == (1000,) else tensor
+    table = re.search(r"embed|\.wte\.", name)
+    return torch.full((10, *tensor.shape[1:]), 7.0) if tensor.shape[:1] == (1000,) and not table else tensor
 
 
 def _channels(count: int) -> Make:

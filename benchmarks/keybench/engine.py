@@ -17,7 +17,7 @@ from benchmarks.keybench.numbers import checkpoint_with
 from benchmarks.keybench.score import Outcome, judge
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
-from inspector.errors import KeysDoNotFit
+from inspector.errors import KeysDoNotFit, UsageError
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, StepKind
@@ -33,8 +33,6 @@ ANSWERS = {
     "nested-numbers": "by-group",
     "moved-parts": "as-named",
 }
-# Questions whose options are names of the target: answered by trying which of them is true.
-BY_TRUTH = "other-words"
 MOST_ROUNDS = 12
 # A finding that says what names and shapes cannot show.
 TELLING = "cannot-tell"
@@ -81,15 +79,13 @@ def answered(
         # One at a time: an answer can make another question go away.
         for question in plan.ambiguities:
             told = _told(corruption, checkpoint, question)
+            said = known.get(question.id.partition(":")[0])
+            if not told and said in dict(question.options) and question.id not in answers:
+                told = {question.id: str(said)}
+            if not told and case is not None:
+                told = _true_option(corruption, checkpoint, target, question, (accepted, answers), case)
             if told and not told.items() <= answers.items():
                 answers |= told
-                break
-            if case is not None and question.id.startswith(BY_TRUTH) and question.id not in answers:
-                answers |= _true_option(corruption, checkpoint, target, question, (accepted, answers), case)
-                break
-            said = known.get(question.id.partition(":")[0])
-            if said in dict(question.options) and question.id not in answers:
-                answers[question.id] = str(said)
                 break
         accepted = tuple(dict.fromkeys((*accepted, *willing)))
         if (answers, accepted) == before:
@@ -106,15 +102,24 @@ def _true_option(
     before: tuple[tuple[str, ...], dict[str, str]],
     case: Damaged,
 ) -> dict[str, str]:
-    """The option that puts nothing wrong, from a user who knows; nothing where the user would not say."""
+    """The option that puts nothing wrong and most right, from a user who sees what each would do; for the first place
+    alone where none holds of all. Nothing where no option is true, or where the user would not say.
+    """
     if corruption.expects not in (Answer.REPAIR, Answer.PART):
         return {}
-    for option, _ in question.options[:-1]:
-        choose = before[1] | {question.id: option}
-        report = diagnose(checkpoint, target, accept=before[0], choose=choose)
-        if not judge(case, _outcome(checkpoint, report, target, seconds=0.0), corruption.expects)[1]:
-            return {question.id: option}
-    return {question.id: question.options[-1][0]}
+    for key in (question.id, *(question.at(place) for place in question.places[:1])):
+        tried = []
+        for option, _ in question.options:
+            try:
+                report = diagnose(checkpoint, target, accept=before[0], choose=before[1] | {key: option})
+            except UsageError:
+                continue
+            outcome = _outcome(checkpoint, report, target, seconds=0.0)
+            right, wrong, _ = judge(case, outcome, corruption.expects)
+            tried.append((len(wrong), -right, len(tried), option))
+        if tried and min(tried)[0] == 0 and key not in before[1]:
+            return {key: min(tried)[3]}
+    return {}
 
 
 def _told(corruption: Corruption, checkpoint: Checkpoint, question: Ambiguity) -> dict[str, str]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 
+from benchmarks.keybench.corruptions import ADDED, held_kinds
 from benchmarks.keybench.damage import Answer
 from benchmarks.keybench.run import OURS
 from benchmarks.keybench.scaling import Timing
 from benchmarks.keybench.score import Score, Total, total
 from inspector.keys.report import Evidence
+
+_ADDED = frozenset(corruption.name for corruption in ADDED)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -137,6 +142,54 @@ def held_out(scores: Sequence[Score]) -> Iterator[str]:
         ["", "networks", "cases", "right", "wrong", "silent", "logits equal", "rules, one cause"],
         rows,
     )
+
+
+class Case(StrEnum):
+    """What became of a case, each of which is exactly one of these; the last three are faults of the engine."""
+
+    UNASKED = "right, unasked"
+    ANSWERED = "right after truthful answers"
+    STOPPED = "rightly not repaired"
+    TOLD = "told that nothing can tell"
+    UNTOLD = "nothing tells"
+    OPEN = "refused or left open"
+    WRONG = "wrong, and not whole"
+    SILENT = "silent"
+
+
+def case_of(score: Score) -> Case:
+    """The one outcome of a case, all of which are the denominator."""
+    if score.silent:
+        return Case.SILENT
+    if score.expects is Answer.TELL:
+        return Case.TOLD if score.told else Case.UNTOLD
+    if score.expects in (Answer.REFUSE, Answer.WAIT):
+        return Case.STOPPED
+    if score.wrong:
+        return Case.WRONG
+    if score.left or (score.expects is Answer.REPAIR and not score.strict):
+        return Case.OPEN
+    return Case.ANSWERED if score.asked else Case.UNASKED
+
+
+def every_case(scores: Sequence[Score]) -> Iterator[str]:
+    """This engine on all cases, whatever is wanted of them: numbers of cases, and shares of all."""
+    ours = [score for score in scores if score.tool == OURS]
+    groups = {
+        "all": ours,
+        "looked at": [score for score in ours if not score.held_out],
+        "held out": [score for score in ours if score.held_out],
+        "held out, kinds": [score for score in ours if score.corruption in held_kinds()],
+        "made after libraries and threads": [score for score in ours if score.corruption in _ADDED],
+    }
+    rows = []
+    for label, chosen in groups.items():
+        if chosen:
+            count = Counter(case_of(score) for score in chosen)
+            kinds = len({score.corruption for score in chosen})
+            shares = [f"{count[kind]:,} ({100 * count[kind] / len(chosen):.1f} %)" for kind in Case]
+            rows.append([label, str(kinds), f"{len(chosen):,}", *shares])
+    yield from table(["", "kinds", "cases", *Case], rows)
 
 
 def certificates(scores: Sequence[Score]) -> Iterator[str]:

@@ -134,7 +134,39 @@ def detector_tiny(width: int = 16) -> Net:
     return made | layer("roi_heads.box_predictor.bbox_pred", 364, 64)
 
 
+def _recurrent(gates: int, depth: int, width: int) -> Net:
+    """Names as torch.nn's recurrent layers have them: an embedding, two directions, attention, a head."""
+    made = layer("embedding", 1000, width, bias=False)
+    for i in range(depth):
+        for end in ("", "_reverse"):
+            into = width if i == 0 else 2 * width
+            made |= {f"rnn.weight_ih_l{i}{end}": (gates * width, into)}
+            made |= {f"rnn.weight_hh_l{i}{end}": (gates * width, width)}
+            made |= {f"rnn.bias_ih_l{i}{end}": (gates * width,), f"rnn.bias_hh_l{i}{end}": (gates * width,)}
+    return made | layer("attention", 2 * width, 2 * width) | layer("norm", 2 * width) | layer("fc", 10, 2 * width)
+
+
+def lstm_tiny(depth: int = 2, width: int = 32) -> Net:
+    """A tagger with an LSTM."""
+    return _recurrent(4, depth, width)
+
+
+def gru_tiny(depth: int = 3, width: int = 24) -> Net:
+    """A tagger with a GRU."""
+    return _recurrent(3, depth, width)
+
+
 TEMPLATES: dict[str, Callable[..., Net]] = {
     made.__name__: made
-    for made in (bert_tiny, gpt2_tiny, llama_tiny, clip_tiny, wav2vec2_tiny, unet_tiny, detector_tiny)
+    for made in (
+        bert_tiny,
+        gpt2_tiny,
+        llama_tiny,
+        clip_tiny,
+        wav2vec2_tiny,
+        unet_tiny,
+        detector_tiny,
+        lstm_tiny,
+        gru_tiny,
+    )
 }

@@ -86,12 +86,21 @@ def _is_weight_of(who: str, modules: list[str], context: Context) -> bool:
     """Whether these are partners of weights: packed ones lack their weight, scaled ones have few bits."""
     if who != "torch's quantised layers":
         return True
+    modules = [module for module in modules if not _observes(module, context)]
     return any(
         f"{module}.weight" not in context.tensors
         or _few_bits(context.tensors[f"{module}.weight"].dtype)
         or "quant" in module
         for module in modules
     )
+
+
+def _observes(module: str, context: Context) -> bool:
+    """Whether it only watches a layer whose weight is real, as quantisation-aware training saves it."""
+    layer, _, last = module.rpartition(".")
+    weight = context.tensors.get(f"{layer}.weight" if layer else "weight")
+    watches = last.startswith(("activation_post_process", "weight_fake_quant"))
+    return watches and weight is not None and not _few_bits(weight.dtype)
 
 
 def _few_bits(dtype: str) -> bool:

@@ -135,7 +135,7 @@ class Matcher:
         """Counterparts among as many modules of one content on both sides."""
         if len(ours) == 1:
             one, other = ours[0], theirs[0]
-            return [(one, other, relation(read(one.path, depth), read(other.path, other_depth)), False)]
+            return [(one, other, relation(_reading(ours, depth), _reading(theirs, other_depth)), False)]
         best: _Solution | None = None
         for literal in ((False, False), (True, True), (False, True), (True, False)):
             kinds = _kinds(ours, depth, literal[0]), _kinds(theirs, other_depth, literal[1])
@@ -259,12 +259,16 @@ def _kinds(parts: Sequence[Part], depth: int, literal: bool) -> Kinds:
 
 
 def _reading(parts: Sequence[Part], depth: int) -> Reading:
-    """Of one kind: numbers that all of it share are part of its name."""
+    """Of one kind: numbers that all of it share are part of its name. A norm has no role of a matrix."""
     paths = [part.path for part in parts]
-    if len(paths) == 1:
-        return read(paths[0], depth)
     columns = zip(*paths, strict=True)
-    return read(tuple(s[0] if len(set(s)) == 1 else _NUMBER.sub(ANY, s[0]) for s in columns), depth)
+    path = tuple(s[0] if len(set(s)) == 1 else _NUMBER.sub(ANY, s[0]) for s in columns)
+    made = read(paths[0] if len(paths) == 1 else path, depth)
+    weight = parts[0].leaves.get("weight")
+    if not made.roles or weight is None or weight.shape is None:
+        return made
+    is_norm = len(weight.shape) == 1
+    return replace(made, roles=frozenset(role for role in made.roles if ("norm" in role) is is_norm))
 
 
 def _readings(kinds: Sequence[list[Part]], depth: int) -> list[Reading]:

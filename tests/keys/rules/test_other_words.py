@@ -133,6 +133,29 @@ def test_numbers_with_a_sign_are_not_read(file_of, target_of):
         assert plan is None or not plan.complete
 
 
+def test_a_norm_called_net_0_is_not_read_as_the_first_of_an_mlp(file_of, target_of):
+    """Then it could not be final_layer_norm, and the two norms of a block changed places, unasked."""
+    table = {
+        "attention.q_proj": "0.to_q",
+        "attention.k_proj": "0.to_k",
+        "attention.out_proj": "0.to_out.0",
+        "layer_norm": "0.norm",
+        "feed_forward.intermediate_dense": "1.net.1",
+        "feed_forward.output_dense": "1.net.4",
+        "final_layer_norm": "1.net.0",
+    }
+    shapes = {"feed_forward.intermediate_dense": (8, 4), "feed_forward.output_dense": (4, 8)}
+    goal, ours = {}, {}
+    for i in range(3):
+        for theirs, own in table.items():
+            shape = (4,) if "norm" in theirs else shapes.get(theirs, (4, 4))
+            goal |= {f"encoder.layers.{i}.{theirs}.weight": shape, f"encoder.layers.{i}.{theirs}.bias": shape[:1]}
+            ours |= {f"layers.{i}.{own}.weight": shape, f"layers.{i}.{own}.bias": shape[:1]}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    by_words = {s.source: s.target for s in plan.steps if s.evidence is Evidence.WORDS} if plan else {}
+    assert by_words.get("layers.0.0.norm.weight") in (None, "encoder.layers.0.layer_norm.weight")
+
+
 def test_gate_and_up_are_read_from_what_stands_beside_them(file_of, target_of):
     net = llama_tiny(2)
     meta = (("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2"), ("mlp", "feed_forward"))
