@@ -27,7 +27,9 @@ def main(request: dict[str, Any], answer: str) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (request["memory_nbytes"], request["memory_nbytes"]))
     try:
         built = build(request)
-        if request["trial"]:
+        if request.get("follow"):
+            made = describe_sizes(built, request)
+        elif request["trial"]:
             made = attempt(built, request["trial"])
         else:
             made = hand_over(built, request["call"]) if request["call"] else describe(built)
@@ -57,15 +59,31 @@ def place_of(error: Exception) -> dict[str, Any]:
     own = own_frames(error)
     file, line = (Path(own[-1].filename).name, own[-1].lineno or 0) if own else ("", 0)
     text = (own[-1].line or "").strip()[:400] if own else ""
-    says = " ".join(str(error).split())[:1000]
+    says = words_of(error)
     return {"kind": type(error).__name__, "says": says, "file": file, "line": line, "text": text}
+
+
+def words_of(error: Exception) -> str:
+    """What it says, in one line; of a traceback within it the last line, which says what it was.
+
+    Python quotes what a KeyError or an error of several arguments was given, and so escapes its line breaks.
+    """
+    words = [arg for arg in error.args if isinstance(arg, str)]
+    quoted = bool(words) and (len(error.args) > 1 or isinstance(error, KeyError))
+    text = max(words, key=len) if quoted and any("\n" in word for word in words) else str(error)
+    if text.count("\\n") > 1 and "\n" not in text:
+        text = text.replace("\\n", "\n")
+    before, trace, frames = text.partition("Traceback (most recent call last):")
+    if trace and frames.strip():
+        text = f"{before.strip()} {frames.strip().splitlines()[-1]}"
+    return " ".join(text.split())[:1000]
 
 
 def raised(error: Exception) -> str:
     """What it was and where in their own code, without the frames between."""
     own = own_frames(error)
     where = f", in {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
-    says = " ".join(str(error).split())[:1000].rstrip(".")
+    says = words_of(error).rstrip(".")
     return f"it raised {type(error).__name__}: {says}{where}" if says else f"it raised {type(error).__name__}{where}"
 
 
@@ -81,6 +99,21 @@ def hand_over(made: Any, call: dict[str, Any]) -> dict[str, Any]:
 
 def build(request: dict[str, Any]) -> Any:
     """What the factory returns."""
+    found = factory_of(request)
+    if isinstance(found, dict) or not callable(found):
+        return found
+    import torch
+
+    if isinstance(found, torch.nn.Module):
+        return found
+    if request.get("follow"):
+        # What has no default and is a size that a file shows is no reason to fail before the file was looked at.
+        request["arguments"] = {**usual_sizes(found, request["arguments"]), **request["arguments"]}
+    return one_model(found(**request["arguments"]))
+
+
+def factory_of(request: dict[str, Any]) -> Any:
+    """What the request names: a class, a function or a model; {"error": ...} where it is none of them."""
     import torch
 
     # The same weights each time, and no part in what a program of theirs draws later.
@@ -106,11 +139,87 @@ def build(request: dict[str, Any]) -> Any:
         found = getattr(found, part)
     from torch import nn
 
-    if isinstance(found, nn.Module):
-        return found
-    if not callable(found):
+    if not callable(found) and not isinstance(found, nn.Module):
         return {"error": f"{name} is a {type(found).__name__}, neither a factory nor a model"}
-    return one_model(found(**request["arguments"]))
+    return found
+
+
+# What people call the number of classes and of input channels, with a usual number for what has no default.
+# fmt: off
+_OUT = (
+    "num_classes", "n_classes", "nclasses", "nclass", "n_class", "num_class", "classes", "nb_classes", "num_cls",
+    "n_cls", "num_labels", "n_labels", "num_categories", "n_categories", "class_num", "class_count", "nc",
+    "out_features", "num_outputs", "n_outputs", "output_dim", "out_dim", "output_size", "n_out", "nout", "num_out",
+    "out_channels", "out_chans", "vocab", "vocab_size", "n_vocab", "num_tokens", "n_tokens", "ntoken",
+)
+_IN = (
+    "in_channels", "in_chans", "in_ch", "input_channels", "n_channels", "num_channels", "channels", "chans",
+    "image_channels", "img_channels", "in_features", "input_dim", "in_dim", "input_size", "n_inputs", "nin",
+    "num_features", "n_features",
+)
+# fmt: on
+SIZES = {**dict.fromkeys(_OUT, 10), **dict.fromkeys(_IN, 3)}
+
+
+def open_sizes(found: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Argument -> its default (None without one), of the sizes above that a call would leave to the factory."""
+    import inspect
+
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in arguments]
+    defaults = {p.name: None if p.default is p.empty else p.default for p in named if p.name in SIZES}
+    return {
+        name: default
+        for name, default in defaults.items()
+        if type(default) is int or next(p for p in named if p.name == name).default is inspect.Parameter.empty
+    }
+
+
+def usual_sizes(found: Any, arguments: dict[str, Any]) -> dict[str, int]:
+    """A usual number for each size that the factory needs and has no default for."""
+    return {name: SIZES[name] for name, default in open_sizes(found, arguments).items() if default is None}
+
+
+def describe_sizes(made: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """`describe`, and where the file's shapes are others, what of the model follows which size.
+
+    request: "follow" is the digest of the file's shapes (`digest_of_shapes`), "typed" what the person wrote. "filled":
+    sizes without a default, with the number that was taken. "sizes": (name, value, other value, names that follow it
+    with their shapes at that).
+    """
+    import torch
+
+    said = describe(made)
+    if "tensors" not in said:
+        return said
+    typed, arguments = request["typed"], request["arguments"]
+    said["filled"] = {name: value for name, value in arguments.items() if name not in typed}
+    said["sizes"] = []
+    found = factory_of(request)
+    if isinstance(found, torch.nn.Module) or digest_of_shapes([t[1] for t in said["tensors"]]) == request["follow"]:
+        return said
+    shapes = {name: shape for name, shape, *_ in said["tensors"]}
+    for name, default in open_sizes(found, typed).items():
+        value = arguments[name] if default is None else default
+        try:
+            with torch.device("meta"):
+                other = describe(one_model(found(**{**arguments, name: value + 1})))
+        except Exception:  # noqa: BLE001 their code may raise anything, and this was only to see what follows a size
+            continue
+        moved = {key: shape for key, shape, *_ in other.get("tensors", ())}
+        if moved.keys() == shapes.keys():
+            said["sizes"].append([name, value, value + 1, [[k, s] for k, s in moved.items() if s != shapes[k]]])
+    return said
+
+
+def digest_of_shapes(shapes: Any) -> str:
+    """Equal for the same shapes in any order; one for what has no axis is not counted."""
+    import hashlib
+
+    return hashlib.sha256(repr(sorted(tuple(shape) for shape in shapes if shape)).encode()).hexdigest()
 
 
 def one_model(made: Any) -> Any:
@@ -156,7 +265,18 @@ def describe(made: Any) -> dict[str, Any]:
             return {"error": f"{key} has no shape before the first forward pass: it is a lazy module"}
         buffer = not isinstance(value, nn.Parameter) if kind else None
         tensors.append([str(key), [int(n) for n in value.shape], str(value.dtype).replace("torch.", ""), buffer])
-    return {"kind": kind, "tensors": tensors}
+    return {"kind": kind, "tensors": tensors, "ties": ties_of(state)}
+
+
+def ties_of(state: Any) -> list[list[str]]:
+    """Names of one parameter or buffer object: what is loaded under the last of them stands for all."""
+    import torch
+
+    objects: dict[int, list[str]] = {}
+    for key, value in state.items():
+        if isinstance(value, torch.Tensor):
+            objects.setdefault(id(value), []).append(str(key))
+    return [names for names in objects.values() if len(names) > 1]
 
 
 def attempt(made: Any, trial: dict[str, Any]) -> dict[str, Any]:

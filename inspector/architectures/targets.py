@@ -1,6 +1,6 @@
 """What a repair should arrive at: a target from a spec, a candidate, another file, or a list of keys.
 
-torchvision/resnet18                     classes and input channels follow the file
+torchvision/resnet18                     classes and input channels follow the file, by names or by shapes alone
 torchvision/resnet18?num_classes=1000    fixed
 timm/resnetaa50                          likewise; needs no timm, but for building it
 cifar/resnet?blocks=3&width=16,16,32,64  a family with its sizes; what is left open follows the file
@@ -19,11 +19,12 @@ from itertools import islice
 
 from inspector.architectures.families import find_family
 from inspector.architectures.families.specs import follow_family, read_spec, target_of_family
+from inspector.architectures.following import Setting, followed, shapes_of
 from inspector.architectures.index import LIBRARIES, Entry, load_index
 from inspector.architectures.match import shapes_for
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec, Candidate, OptionValue, Target, TargetKind, TargetTensor
-from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import LimitExceeded, UnknownArchitecture, UsageError
 from inspector.limits import DEFAULT_LIMITS
 from inspector.side_files import read_text, shown_name
@@ -111,13 +112,16 @@ def parse_target(
     text: str,
     *,
     candidate: Candidate | None = None,
+    state: StateDict | None = None,
     open_file: Callable[[str], Checkpoint] | None = None,
     run_code: Callable[[str], Target] | None = None,
 ) -> Target:
     """A target as a person writes it.
 
     candidate: what the file was recognised as; its class count, input channels and variant are taken over when it is
-    the same builder (or a twin) and the text does not fix them. open_file: how `file:` targets are opened.
+    the same builder (or a twin) and the text does not fix them. state: what is to be loaded; the class count and the
+    input channels that are still open are those that its shapes show, whatever its names are.
+    open_file: how `file:` targets are opened.
     run_code: how `code:` targets are run; None where nobody agreed to that.
     Raises UsageError for text that means nothing, UnknownArchitecture for an unknown builder.
     """
@@ -132,7 +136,30 @@ def parse_target(
         return run_code(text)
     if text.startswith("keys:"):
         return target_of_keys(read_keys(text.removeprefix("keys:")), text)
-    return target_of(follow(parse_spec(text), candidate))
+    return follow_shapes(target_of(follow(parse_spec(text), candidate)), state)
+
+
+def follow_shapes(target: Target, state: StateDict | None) -> Target:
+    """The target with the class count and input channels that its spec leaves open and a state dict's shapes show."""
+    spec = target.spec
+    if state is None or spec is None or find_family(spec.library, spec.name) is not None:
+        return target
+    entry = find_entry(spec)
+    settings = []
+    if spec.num_classes is None and entry.heads and entry.num_classes is not None:
+        settings.append(Setting(name="num_classes", value=entry.num_classes, laws=entry.heads))
+    if spec.in_channels is None and entry.channels:
+        settings.append(Setting(name="in_channels", value=3, laws=entry.channels))
+    values = followed(shapes_for(entry, spec), settings, shapes_of(state)) if settings else {}
+    if not values:
+        return target
+    return target_of(
+        replace(
+            spec,
+            num_classes=values.get("num_classes", spec.num_classes),
+            in_channels=values.get("in_channels", spec.in_channels),
+        )
+    )
 
 
 def parse_spec(text: str) -> ArchitectureSpec:

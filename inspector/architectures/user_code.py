@@ -15,13 +15,17 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import unquote
 
+from inspector.architectures.code_runner import digest_of_shapes
+from inspector.architectures.following import Setting, followed
+from inspector.architectures.index import Law
 from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.checkpoint.types import Shape
 from inspector.errors import LimitExceeded, ModelError, ReadError, UsageError
 from inspector.installed import require
 from inspector.side_files import PathKind, kind_of_path, read_bytes, shown_name
@@ -36,6 +40,7 @@ SECONDS = 120.0
 _MOST_ANSWER = 64 * 1024 * 1024  # bytes
 _MOST_TENSORS = 300_000
 _MOST_DIMENSIONS = 64
+_MOST_SIZES = 16
 _PATIENCE = 2.0  # seconds
 _SHOWN = 2_000  # characters of what the code printed
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -93,12 +98,19 @@ def _literal(text: str) -> object:
 
 
 def target_of_code(
-    text: str, *, folder: Path | None = None, seconds: float = SECONDS, memory_nbytes: int | None = None
+    text: str,
+    *,
+    folder: Path | None = None,
+    seconds: float = SECONDS,
+    memory_nbytes: int | None = None,
+    shapes: Sequence[Shape] = (),
 ) -> Target:
     """Run the factory and describe what it returns. Runs the person's code.
 
     folder: where it runs, the current one if None. memory_nbytes: what it may write to at most, torch's own gigabyte
-    included; unlimited if None.
+    included; unlimited if None. shapes: of what is to be loaded (`following.shapes_of`). Where they are others and show
+    the class count or the input channels, which the factory takes and the text leaves open, it is run once more with
+    these: they stand in the label, as sizes do that it has no default for.
     Raises UsageError for text that names no factory or a file that is not there, ModelError with what the code
     printed when it raises, hangs or returns no model, MissingLibrary where there is no torch.
     """
@@ -107,15 +119,86 @@ def target_of_code(
     check_source(factory, here)
     require("torch", f"Building {factory.text}")
     with tempfile.TemporaryDirectory(prefix="inspector-code-") as private:
-        answer = run_factory(factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes)
-    return target_described(answer, factory)
+        answer = run_factory(
+            factory, here, Path(private), seconds=seconds, memory_nbytes=memory_nbytes,
+            follow=digest_of_shapes(shapes) if shapes else "",
+        )  # fmt: skip
+    target = target_described(answer, factory)
+    sizes = sizes_of_answer(answer, target, shapes) if shapes else {}
+    if not sizes:
+        return target
+    sized = parse_factory(
+        f"{factory.text}{'&' if '?' in factory.text else '?'}{'&'.join(f'{k}={v}' for k, v in sizes.items())}"
+    )
+    if sizes == answer.get("filled"):
+        return replace(target, label=sized.text)
+    return target_of_code(sized.text, folder=here, seconds=seconds, memory_nbytes=memory_nbytes)
+
+
+def sizes_of_answer(answer: Mapping[str, object], target: Target, ours: Sequence[Shape]) -> dict[str, int]:
+    """What the factory is given besides what was typed: sizes that it must have, and those that the file shows."""
+    filled, listed = answer.get("filled"), answer.get("sizes")
+    if not isinstance(filled, dict) or not isinstance(listed, list):
+        return {}
+    at = {tensor.name: i for i, tensor in enumerate(target.tensors)}
+    shapes = [tensor.shape or () for tensor in target.tensors]
+    settings = []
+    for item in listed[:_MOST_SIZES]:
+        name, value, other, moved = item if isinstance(item, list) and len(item) == 4 else ("", 0, 0, [])
+        if not (
+            isinstance(name, str) and name.isidentifier() and _is_size(value) and _is_size(other) and other > value
+        ):
+            continue
+        laws = _laws([(at[key], shape) for key, shape in _moved(moved) if key in at], shapes, value, other)
+        if laws:
+            settings.append(Setting(name=name, value=value, laws=laws))
+    sizes = {name: n for name, n in filled.items() if isinstance(name, str) and name.isidentifier() and _is_size(n)}
+    # What follows one size alone tells which it is.
+    return {**sizes, **followed(shapes, settings, ours)}
+
+
+def _moved(listed: object) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """(name, shape) of what an answer lists, as far as it is that."""
+    for item in listed if isinstance(listed, list) else ():
+        name, shape = item if isinstance(item, list) and len(item) == 2 else ("", None)
+        if isinstance(name, str) and isinstance(shape, list) and all(_is_size(n) for n in shape):
+            yield name, tuple(shape)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31
+
+
+def _laws(
+    moved: Sequence[tuple[int, tuple[int, ...]]], shapes: Sequence[tuple[int, ...]], value: int, other: int
+) -> tuple[Law, ...]:
+    """Sizes as multiples of the setting, from the shapes under two values; () where one does not follow like that."""
+    laws: list[Law] = []
+    for i, shape in moved:
+        if len(shape) != len(shapes[i]):
+            return ()
+        for dim, (size, then) in enumerate(zip(shapes[i], shape, strict=True)):
+            factor, over = divmod(then - size, other - value)
+            if over or factor < 0:
+                return ()
+            if factor:
+                laws.append((i, dim, factor, size - factor * value))
+    return tuple(laws)
 
 
 def target_described(answer: Mapping[str, object], factory: Factory) -> Target:
     """What `code_runner.describe` says of a model, checked. Raises ModelError where that is no model."""
     if "error" in answer:
         raise ModelError(f"{factory.text}: {answer['error']}.", hint=ALONE)
-    return Target(label=factory.text, kind=TargetKind.CODE, tensors=_tensors(answer, factory))
+    tensors = _tensors(answer, factory)
+    return Target(label=factory.text, kind=TargetKind.CODE, tensors=tensors, ties=_ties(answer, tensors))
+
+
+def _ties(answer: Mapping[str, object], tensors: Sequence[TargetTensor]) -> tuple[tuple[str, ...], ...]:
+    """Groups of names of one tensor; of names that the answer does not have, nothing."""
+    listed, names = answer.get("ties"), {tensor.name for tensor in tensors}
+    groups = [group for group in listed if isinstance(group, list)] if isinstance(listed, list) else []
+    return tuple(tuple(map(str, group)) for group in groups if len(group) > 1 and names.issuperset(map(str, group)))
 
 
 def check_source(factory: Factory, folder: Path) -> None:
@@ -139,12 +222,14 @@ def run_factory(
     trial: Mapping[str, object] | None = None,
     call: Mapping[str, object] | None = None,
     raised: bool = False,
+    follow: str = "",
 ) -> Mapping[str, object]:
     """The runner's answer, as JSON read it: unchecked beyond being a mapping. Runs the person's code.
 
     private: an empty folder for what goes to and fro. trial: what `code_runner.attempt` shall do with the model. call:
     "function" of this package ("module:name") that takes the model there, and its "arguments". raised: what their code
-    raised is an answer, too: "kind", "says", "file", "line", "text".
+    raised is an answer, too: "kind", "says", "file", "line", "text". follow: digest of the shapes of a file whose sizes
+    the model may be given (`code_runner.describe_sizes`).
     Raises ModelError as `target_of_code` does.
     """
     runner = (files("inspector.architectures") / "code_runner.py").read_text(encoding="utf-8")
@@ -154,6 +239,8 @@ def run_factory(
             "factory": factory.name,
             "is_file": factory.is_file,
             "arguments": factory.arguments,
+            "typed": factory.arguments,
+            "follow": follow,
             "memory_nbytes": memory_nbytes,
             "trial": trial,
             "call": {**call, "root": str(Path(__file__).resolve().parents[2])} if call else None,

@@ -117,7 +117,8 @@ def recognised(checkpoint: Checkpoint, state: StateDict | None, *, describe: boo
 
 def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> Target:
     """The target as written, or the best candidate for ""."""
-    from inspector.architectures.targets import parse_target, target_of_candidate
+    from inspector.architectures.following import shapes_of
+    from inspector.architectures.targets import follow_shapes, parse_target, target_of_candidate
     from inspector.architectures.user_code import target_of_code
     from inspector.errors import UnknownArchitecture
 
@@ -131,8 +132,14 @@ def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> T
             )
     if not text:
         assert best is not None
-        return target_of_candidate(best)
-    return parse_target(text, candidate=best, open_file=open_file, run_code=target_of_code)
+        return follow_shapes(target_of_candidate(best), state)
+    return parse_target(
+        text,
+        candidate=best,
+        state=state,
+        open_file=open_file,
+        run_code=lambda code: target_of_code(code, shapes=shapes_of(state) if state is not None else ()),
+    )
 
 
 def show_json(report: object) -> None:

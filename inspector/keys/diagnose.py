@@ -104,6 +104,7 @@ def diagnose(
         reports.append(_diagnose_one(checkpoint, chosen, target, accept, questions, rules, partial))
         tried.append(questions)
         best = -1
+    tried += _earlier(checkpoint, candidates, target, accept, choose or {}, rules, partial, tried)
     _check_answers(choose or {}, tried)
     if state is None:
         used = next(s for s in checkpoint.state_dicts if s.path == reports[best].state_dict)
@@ -198,6 +199,34 @@ def _promise(report: KeyReport) -> str:
     return "fits" if report.plan.ambiguities or not report.plan.missing else "part"
 
 
+def _earlier(
+    checkpoint: Checkpoint,
+    candidates: Sequence[StateDict],
+    target: Target,
+    accept: Collection[str],
+    choose: Mapping[str, str],
+    rules: Sequence[Rule],
+    partial: bool,
+    tried: Sequence[Questions],
+) -> list[Questions]:
+    """What is asked before the later answers are given, where an answer seems to be to nothing.
+
+    One answer may settle what another was asked about: whoever gave both, one after the other, did nothing wrong.
+    """
+    asked = set().union(*(questions.asked for questions in tried))
+    if all(key in asked for key in choose):
+        return []
+    earlier = []
+    for number in range(len(choose)):
+        for candidate in candidates:
+            questions = Questions(answers=dict(list(choose.items())[:number]))
+            _diagnose_one(checkpoint, candidate, target, accept, questions, rules, partial)
+            # The next answer is to something that is asked now.
+            questions.used |= {key for key in choose if key in questions.asked and key not in asked}
+            earlier.append(questions)
+    return earlier
+
+
 def _check_answers(choose: Mapping[str, str], tried: Sequence[Questions]) -> None:
     """Raise UsageError for an answer that no question took."""
     asked = sorted(set().union(*(questions.asked for questions in tried)))
@@ -261,7 +290,9 @@ def _diagnose_one(
     compared = (
         refusal.says
         if refusal
-        else sentences.say(plan, target, loads=fits, rules=rules, made_good=made, doubts=[x.says for x in doubts])
+        else sentences.say(
+            plan, target, loads=fits, rules=rules, shapes=ours, made_good=made, doubts=[x.says for x in doubts]
+        )
     )
     plain = plain_load(checkpoint, state)
     if refusal and passes and not copied and not plain.obstacles:

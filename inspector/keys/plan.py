@@ -196,7 +196,8 @@ def changes_by(rule: Rule, steps: Iterable[Step]) -> list[Step]:
 def by_operation_named(rule: Rule, steps: Iterable[Step]) -> Iterator[tuple[Operation, list[str]]]:
     """Each operation with the tensors that it is done to: by their full names, or last names where layers repeat."""
     for operation, ours in by_operation(steps):
-        names = [step.source or step.target or "" for step in ours]
+        # A tied tensor has a place of its own: what is filled is the other one.
+        names = [(step.target if step.kind is StepKind.TIE else step.source) or step.target or "" for step in ours]
         yield operation, list(dict.fromkeys(n.rpartition(".")[2] if rule.one_per_layer else n for n in names))
 
 

@@ -7,6 +7,7 @@ model: other widths, another depth, or nothing in common.
 from __future__ import annotations
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.types import Shape
 from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.placing.stacks import is_block, stacks
 from inspector.keys.placing.tree import Node
@@ -24,11 +25,40 @@ def _nothing_in_common(context: Context) -> str:
     moved = any(step.source is not None and step.target is not None for step in draft.steps)
     if moved or draft.reshaped or draft.held:
         return ""
+    if same := [name for name, shape in context.places.items() if _differs(context, name, shape)]:
+        # Names that are equal have something in common: their shapes have not.
+        return (
+            f"{_of(len(same), len(target.tensors), 'tensor')} {_have(len(same))} another shape than {target.label} "
+            f"needs, {_first_of(context, same[0])}. This is another size or another network."
+        )
     return (
         f"None of the file's {counted(len(context.state.tensors), 'tensor')} can be placed in {target.label} by name: "
         f"the names of both have nothing in common (first are {_first(draft.source)} and {_first(draft.target)}), and "
         f"strict=False would load 0 of {len(target.tensors):,} and say nothing. {draft.lost_order}"
     ).rstrip()
+
+
+def _differs(context: Context, name: str, shape: Shape | None) -> bool:
+    ours = context.tensors.get(name)
+    return ours is not None and shape is not None and ours.shape != shape
+
+
+def _of(number: int, total: int, noun: str) -> str:
+    return f"{number:,} of {counted(total, noun)}" if total > 1 else f"The one {noun}"
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _first_of(context: Context, name: str) -> str:
+    ours, theirs = context.tensors[name].shape, context.places[name] or ()
+    return say_shapes(name, ours, theirs)
+
+
+def say_shapes(name: str, ours: Shape, theirs: Shape) -> str:
+    """'word.weight first: 56x8 in the file, 50x8 in the target'."""
+    return f"{name} first: {human_shape(ours)} in the file, {human_shape(theirs)} in the target"
 
 
 def _first(node: Node) -> str:
@@ -47,9 +77,9 @@ def _other_shapes(context: Context) -> str:
     by_name = sum(one.shape is not None and shapes.get(one.name, one.shape) != one.shape for one in target.tensors)
     number = max(len(reshaped), by_name)
     return (
-        f"{number:,} of {counted(len(target.tensors), 'tensor')} have another shape than {target.label} needs, "
-        f"{first.target.name} first: {human_shape(first.source.shape or ())} in the file, "
-        f"{human_shape(first.target.shape or ())} in the target. This is another size or another network."
+        f"{_of(number, len(target.tensors), 'tensor')} {_have(number)} another shape than {target.label} needs, "
+        f"{say_shapes(first.target.name, first.source.shape or (), first.target.shape or ())}. This is another size or "
+        "another network."
     )
 
 

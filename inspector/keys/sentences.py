@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inspector.architectures.types import Target
-from inspector.checkpoint.types import StateDict, StateRole
+from inspector.checkpoint.types import Shape, StateDict, StateRole
 from inspector.findings import FindingKind, Severity
 from inspector.keys.plain_load import PlainLoad
 from inspector.keys.plan import by_operation_named, changes_by, listed
@@ -35,10 +35,14 @@ def say(
     *,
     loads: bool,
     rules: Sequence[Rule],
+    shapes: Mapping[str, Shape],
     made_good: str = "",
     doubts: Sequence[str] = (),
 ) -> str:
-    """The whole answer in one or two sentences. made_good: as of a `KeyReport`. doubts: what numbers say against it."""
+    """The whole answer in one or two sentences.
+
+    shapes: the file's. made_good: as of a `KeyReport`. doubts: what numbers say against it.
+    """
     total = len(target.tensors)
     unchecked = " Shapes were not checked: the target is a list of names." if names_only(target) else ""
     doubt = f" But: {doubts[0]}" if doubts else ""
@@ -59,7 +63,7 @@ def say(
             f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} "
             f"{'is' if len(plan.missing) == 1 else 'are'} missing, {plan.missing[0]} first.{unchecked}"
         )
-    doings = [_doing(use, plan, rules) for use in plan.rules]
+    doings = [_doing(use, plan, rules, shapes) for use in plan.rules]
     if plan.gathered:
         doings.insert(0, f"{counted(len(plan.gathered), 'set')} that lie apart in the file are put together")
     if plan.others:
@@ -90,7 +94,7 @@ def _costs(plan: RepairPlan) -> bool:
     return any(use.cost is Cost.LOSSY for use in plan.rules if not use.accepted)
 
 
-def _doing(use: RuleUse, plan: RepairPlan, rules: Sequence[Rule]) -> str:
+def _doing(use: RuleUse, plan: RepairPlan, rules: Sequence[Rule], shapes: Mapping[str, Shape]) -> str:
     rule = next(rule for rule in rules if rule.id == use.id)
     parameters = dict(use.parameters)
     adds = "add" in parameters
@@ -102,7 +106,21 @@ def _doing(use: RuleUse, plan: RepairPlan, rules: Sequence[Rule]) -> str:
         tensors=counted(use.count, "tensor"),
         are="is" if use.count == 1 else "are",
         counters=_counters(rule, plan.steps),
+        classes=_classes(rule, plan.steps, shapes),
     )
+
+
+def _classes(rule: Rule, steps: Sequence[Step], shapes: Mapping[str, Shape]) -> str:
+    """' (3 classes in the file, 2 in the target)', in words where heads differ in that."""
+    if not rule.replaces_head:
+        return ""
+    gone = [shapes.get(s.source or "", ()) for s in steps if s.rule == rule.id]
+    ours = {shape[0] for shape in gone if shape}
+    theirs = {s.shape[0] for s in steps if s.rule == rule.id and s.kind is StepKind.FILL and s.shape}
+    if len(ours) != 1 or len(theirs) != 1:
+        return ", made for another number of classes,"
+    (here,), (there,) = ours, theirs
+    return f" ({counted(here, 'class', 'classes')} in the file, {there:,} in the target)"
 
 
 def _counters(rule: Rule, steps: Sequence[Step]) -> str:

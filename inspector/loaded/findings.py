@@ -163,7 +163,8 @@ def _moved(scene: Scene) -> Iterator[Finding]:
     ]  # fmt: skip
     if others:
         apart = [one.difference for one in others if one.difference is not None]
-        far = f", by {human_share(min(apart))} to {human_share(max(apart))} (relative L2)" if apart else ""
+        sizes = list(dict.fromkeys((human_share(min(apart)), human_share(max(apart))))) if apart else []
+        far = f", by {' to '.join(sizes)} (relative L2)" if sizes else ""
         yield CHANGED.found(
             f"{counted(len(others), 'tensor')} of {len(scene.learned):,} "
             f"{'differs' if len(others) == 1 else 'differ'} from the file's of the same name{far}: "
@@ -178,7 +179,8 @@ def _absent(scene: Scene) -> Iterator[Finding]:
     if absent:
         yield ABSENT.found(
             f"{counted(len(absent), 'tensor')} of the model {'is' if len(absent) == 1 else 'are'} not in the file, by "
-            f"name or by values, and look like no initialisation: {listed([one.name for one in absent])}.",
+            f"name or by values, and {'looks' if len(absent) == 1 else 'look'} like no initialisation: "
+            f"{listed([one.name for one in absent])}.",
             subjects=[one.name for one in absent],
             remedy=scene.repair,
         )

@@ -12,14 +12,16 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from inspector.architectures.following import shapes_of
 from inspector.architectures.types import Target
 from inspector.architectures.user_code import PREFIX, Factory, is_code, parse_factory
+from inspector.checkpoint.types import StateDict
 from inspector.errors import UsageError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import CodeRef
@@ -74,16 +76,19 @@ def _headers() -> dict[str, str]:
     return st.context.headers.to_dict()
 
 
-def ask(sha256: str) -> Target | None:
-    """The boxes, the question, and the target once it was answered. sha256: of the file that it is for."""
+def ask(sha256: str, state: StateDict | None) -> Target | None:
+    """The boxes, the question, and the target once it was answered. sha256, state: of the file that it is for."""
     source = ask_source(sha256)
-    return target_of(source) if source is not None else None
+    return sized(source, state)[1] if source is not None else None
 
 
-def target_of(source: Source) -> Target:
-    """Names and shapes of what the code builds. Raises ModelError where it builds nothing."""
-    found: Target = report("code-target", source)
-    return found
+def sized(source: Source, state: StateDict | None) -> tuple[Source, Target]:
+    """Names and shapes of what the code builds with the sizes that a file shows, and the source that says so.
+
+    Raises ModelError where it builds nothing.
+    """
+    found: Target = report("code-target", source, shapes_of(state) if state is not None else ())
+    return replace(source, factory=parse_factory(found.label)), found
 
 
 def ask_source(sha256: str) -> Source | None:

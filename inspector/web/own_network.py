@@ -35,8 +35,8 @@ def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition)
         source = own_code.ask_source(hand.sha256)
         if source is None:
             return
-        target = own_code.target_of(source)
         preferred = reports.checkpoint_of(hand).weights
+        source, target = own_code.sized(source, state)
         loaded = _loaded(hand, source, target, None if state is preferred else state)
         if loaded is not None:
             st.success(plain(f"The file's weights fit this code: {loaded.says}."), icon=":material/check_circle:")
@@ -67,7 +67,8 @@ def ask_for_maps(hand: Hand) -> bool:
         own_code.use_for(hand.sha256, None)
         source = own_code.ask_source(hand.sha256)
         if source is not None:
-            fits = _loaded(hand, source, own_code.target_of(source), None) is not None
+            source, target = own_code.sized(source, reports.checkpoint_of(hand).weights)
+            fits = _loaded(hand, source, target, None) is not None
     if not fits:
         st.caption(
             "Nobody knows this network by name. With the code that builds it and the file's weights in it, the heat "

@@ -135,7 +135,11 @@ def _plan_to_run(sha256: str, name: str, path: _Path, target: Target) -> RepairP
 def own_target(hand: Hand, state: StateDict | None = None) -> Target | None:
     """What the file was recognised as, as a target; None when it was not."""
     best = recognition_of(hand, state).best
-    return _own_target(best.spec) if best is not None else None
+    if best is None:
+        return None
+    from inspector.architectures.targets import follow_shapes
+
+    return follow_shapes(_own_target(best.spec), state or checkpoint_of(hand).weights)
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)

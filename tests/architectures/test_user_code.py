@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from inspector.architectures.targets import parse_target
-from inspector.architectures.types import Target, TargetKind
-from inspector.architectures.user_code import ALONE, parse_factory, target_of_code
+from inspector.architectures.types import Target, TargetKind, TargetTensor
+from inspector.architectures.user_code import ALONE, parse_factory, sizes_of_answer, target_of_code
 from inspector.cli.main import run
 from inspector.errors import ModelError, UsageError
 
@@ -216,3 +216,86 @@ def test_the_command_line_repairs_for_it(
     assert set(torch.load(folder / "b.pth", weights_only=True)) == {n.removeprefix("module.") for n in state}
     assert run(["diagnose", "a.pth", "--target", "code:model.py:raises"]) == 2
     assert "no weights for you" in capsys.readouterr().err
+
+
+SIZES = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, num_classes, in_chans=3):
+        super().__init__()
+        self.stem = nn.Conv2d(in_chans, 8, 3)
+        self.body = nn.Conv2d(8, 8, 3)
+        self.my_head = nn.Linear(8, num_classes)
+
+class Tied(nn.Module):
+    def __init__(self, tie=True):
+        super().__init__()
+        self.words = nn.Embedding(9, 4)
+        self.project = nn.Linear(4, 9, bias=False)
+        if tie:
+            self.project.weight = self.words.weight
+
+def quotes():
+    raise KeyError("no key\\n  in the map\\n  of layers")
+
+def nests():
+    raise RuntimeError("Caught it.\\nTraceback (most recent call last):\\n  File a.py\\nValueError: 3 is not 4")
+"""
+
+
+@warm
+def test_sizes_that_a_file_shows_are_given_to_the_factory(tmp_path: Path) -> None:
+    """num_classes has no default, and the head has another name: the shapes tell both sizes."""
+    (tmp_path / "sizes.py").write_text(SIZES)
+    shapes = ((8, 1, 3, 3), (8,), (8, 8, 3, 3), (8,), (6, 8), (6,))
+    target = target_of_code("code:sizes.py:Net", folder=tmp_path, shapes=shapes)
+    assert target.label == "code:sizes.py:Net?num_classes=6&in_chans=1"
+    assert _shapes(target)["my_head.weight"] == (6, 8)
+    assert _shapes(target)["stem.weight"] == (8, 1, 3, 3)
+    typed = target_of_code("code:sizes.py:Net?num_classes=2", folder=tmp_path, shapes=shapes)
+    assert typed.label == "code:sizes.py:Net?num_classes=2&in_chans=1"
+
+
+@warm
+def test_without_a_word_of_the_file_a_usual_number_stands_in_the_label(tmp_path: Path) -> None:
+    (tmp_path / "sizes.py").write_text(SIZES)
+    target = target_of_code("code:sizes.py:Net", folder=tmp_path, shapes=((99, 98),))
+    assert target.label == "code:sizes.py:Net?num_classes=10"
+    with pytest.raises(ModelError, match="missing 1 required positional argument: 'num_classes'"):
+        target_of_code("code:sizes.py:Net", folder=tmp_path)
+
+
+@warm
+def test_what_is_one_parameter_under_two_names_is_told(tmp_path: Path) -> None:
+    (tmp_path / "sizes.py").write_text(SIZES)
+    assert target_of_code("code:sizes.py:Tied", folder=tmp_path).ties == (("words.weight", "project.weight"),)
+    assert target_of_code("code:sizes.py:Tied?tie=False", folder=tmp_path).ties == ()
+
+
+@warm
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("quotes", "KeyError: no key in the map of layers, in sizes.py"), ("nests", "Caught it. ValueError: 3 is not 4")],
+)
+def test_an_error_that_quotes_line_breaks_is_one_line(name: str, says: str, tmp_path: Path) -> None:
+    """A KeyError's text is its argument's repr, with the breaks of a whole traceback escaped in it."""
+    (tmp_path / "sizes.py").write_text(SIZES)
+    with pytest.raises(ModelError) as error:
+        target_of_code(f"code:sizes.py:{name}", folder=tmp_path)
+    assert says in error.value.says
+    assert "\\n" not in error.value.says
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"sizes": [["nc", 3, 4, [["b", [4, 3]]]], ["x y", 1, 2, []], 7, ["n", True, 2, []]], "filled": {}},
+        {"sizes": "many", "filled": {}},
+        {"sizes": [], "filled": {"a b": 3}},
+    ],
+)
+def test_a_made_up_answer_about_sizes_changes_nothing(answer: dict[str, object]) -> None:
+    target = Target(label="x", kind=TargetKind.CODE, tensors=(TargetTensor(name="a", shape=(3, 3)),))
+    assert sizes_of_answer(answer, target, ((4, 3),)) == {}

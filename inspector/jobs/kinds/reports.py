@@ -10,7 +10,7 @@ from inspector.architectures.user_code import parse_factory, target_of_code
 from inspector.cam.inputs.preprocess import prepare
 from inspector.cam.report import Preprocessing
 from inspector.cam.runs import ReadyModel
-from inspector.checkpoint.types import TensorInfo
+from inspector.checkpoint.types import Shape, TensorInfo
 from inspector.doctor.maps_asked import MapsAsked
 from inspector.doctor.maps_report import FeatureMaps
 from inspector.doctor.own_code import trace_code, with_source
@@ -241,9 +241,11 @@ def surgery(bench: Bench, file: FileRef, steps: tuple[Operation, ...]) -> Surger
     return plan_surgery(checkpoint, steps, state=state_of(checkpoint, file))
 
 
-def code_target(bench: Bench, text: str, folder: Path, seconds: float, nbytes: int) -> Target:
+def code_target(
+    bench: Bench, text: str, folder: Path, seconds: float, nbytes: int, shapes: tuple[Shape, ...] = ()
+) -> Target:
     """Names and shapes of what a person's own code builds, in a process of its own behind its own wall."""
-    return target_of_code(text, folder=folder, seconds=seconds, memory_nbytes=nbytes)
+    return target_of_code(text, folder=folder, seconds=seconds, memory_nbytes=nbytes, shapes=shapes)
 
 
 def code_costs(

@@ -14,6 +14,7 @@ from itertools import combinations
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.tree import Leaf, Path, before_shared_end, is_most
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
@@ -183,7 +184,7 @@ def _renames(
                 id="rename",
                 question=(
                     f"{counted(len(group), 'tensor')} would get another name because shapes fit and both were left "
-                    f"over, {first.source.name} as {first.target.name} first. Is that right?"
+                    f"over, {first.source.name} as {shown(first.target)} first. Is that right?"
                 ),
                 options=((AS_PLACED, "yes, these are the same tensors"), (LEAVE_OUT, "no, leave them out")),
             ),
@@ -238,7 +239,7 @@ def _rivals(
             Ambiguity(
                 id="rival",
                 question=(
-                    f"{link.source.name} could be {link.target.name} or {rival.target.name}, and the same holds of "
+                    f"{shown(link.source)} could be {link.target.name} or {rival.target.name}, and the same holds of "
                     f"{counted(len(doubted), 'tensor')} in all. Are they placed rightly?"
                 ),
                 options=((AS_PLACED, f"yes, {link.target.name}"), (LEAVE_OUT, "no, leave them out")),

@@ -23,11 +23,13 @@ from inspector.keys.placing.by_order import (
     why_no_order,
 )
 from inspector.keys.placing.by_words import Worded, agreed
+from inspector.keys.placing.kinds import shown
+from inspector.keys.placing.related import ask_related
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.tree import Leaf, Node, before_shared_end
 from inspector.keys.placing.worded import ask_words, place_by_words, words_of_both
 from inspector.keys.report import Ambiguity
-from inspector.keys.rules import index_shift, other_words, same_order, twins
+from inspector.keys.rules import index_shift, other_words, related_names, same_order, twins
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
 # Fewer equal names than one in so many are chance.
@@ -78,6 +80,12 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     questions.take(asked)
     if asked.open or held or found.dropped or not lacks:
         return links, found.dropped, held
+    if related_names.RULE in rules and 2 * len(links) >= len(sides.places):
+        related = ask_related(links, sides, pairs or (), questions)
+        links = [*links, *related.links]
+        # What waits for the user, or was declined, is not placed by order after all.
+        if related.held or related.declined:
+            return links, [], related.held
     if pairs and not (asked.used and against_names(links, pairs)):
         return _by_order(pairs, links, sides, questions)
     if not pairs and same_order.RULE in rules and 2 * len(links) >= len(sides.places) and not why_no_order(sides):
@@ -147,11 +155,12 @@ def _one_each(found: Alignment, questions: Questions) -> list[Link]:
             contests.setdefault(tuple(sorted(_prefixes(contenders))), []).append(contenders)
     for prefixes, places in sorted(contests.items()):
         rivals = " and ".join(x.source.name for x in places[0])
+        goal = shown(places[0][0].target)
         options = tuple((prefix or "no-prefix", f'the tensors under "{prefix}"') for prefix in prefixes)
         chosen = questions.ask(
             Ambiguity(
                 id="collision",
-                question=f"{rivals} both fit {places[0][0].target.name}. Which one?",
+                question=f"{rivals} both fit {goal}. Which one?",
                 options=options,
             ),
             place=" or ".join(prefix or "no-prefix" for prefix in prefixes),

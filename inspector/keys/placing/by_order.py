@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inspector.checkpoint.types import Shape
+from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.roles import is_counter, roles_of, split_name, squeezed, ways
 from inspector.keys.placing.symmetry import symmetric
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Link, Move, Questions
-from inspector.units import counted
+from inspector.units import counted, human_shape
 
 IN_ORDER, LEAVE_OUT = "in-order", "leave-out"
 BY_ORDER, BY_NAME = "order", "names"
@@ -223,7 +224,7 @@ def _question(new: Pairs, evidence: dict[str, Evidence], sides: Sides) -> Ambigu
         question=(
             f"{counted(len(doubted), 'tensor')} could change places with equally shaped neighbours "
             f"({', '.join(modules[:3])}{' ...' if modules[3:] else ''}), and no shape would tell: does the file list "
-            f"them in the target's order, {leaf.name} as {place.name} first?"
+            f"them in the target's order, {leaf.name} as {shown(place)} first?"
         ),
         options=(
             (IN_ORDER, "yes, file and target define these layers in one order"),
@@ -256,7 +257,7 @@ def contest(against: Sequence[tuple[Link, Leaf]], total: int) -> Ambiguity:
         id=same_order.RULE.id,
         question=(
             f"Names and order disagree about {counted(len(against), 'tensor')}: {link.source.name} would be "
-            f"{link.target.name} by its name and {place.name} by its position. The whole sequence of "
+            f"{link.target.name} by its name and {shown(place)} by its position. The whole sequence of "
             f"{counted(total, 'tensor')} agrees with the target's. Which holds?"
         ),
         options=((BY_ORDER, "the order: names were changed"), (BY_NAME, "the names, as far as they go")),
@@ -270,8 +271,27 @@ def lost_order(sides: Sides) -> str:
         [x for x in sides.leaves if not is_counter(x)], [place for place in sides.places if not is_counter(place)]
     )
     if count is None:
-        return "The order does not help either: the shapes are not the target's."
+        return _apart(sides) or "The order does not help either: the shapes are not the target's."
     left = f"about 10^{count:.0f}" if count >= 6 else f"{round(10**count):,}"
     if not reason:
         reason = "the tensors come in another sequence than the target's"
     return f"Nor by order: {reason}. Shapes alone leave {left} ways to place them."
+
+
+def _apart(sides: Sides) -> str:
+    """The one module by which both sequences differ, in numbers; "" where more or none does."""
+    # Under any name scalars are mostly counters.
+    ours = [leaf for leaf in sides.leaves if leaf.shape and not is_counter(leaf)]
+    theirs = [place for place in sides.places if place.shape and not is_counter(place)]
+    if len(ours) != len(theirs):
+        return ""
+    apart = [(leaf, place) for leaf, place in zip(ours, theirs, strict=True) if leaf.shape != place.shape]
+    modules = {split_name(place.name)[0] for _, place in apart}
+    if len(modules) != 1 or not all(leaf.shape and place.shape for leaf, place in apart):
+        return ""
+    leaf, place = apart[0]
+    here, there = leaf.shape or (), place.shape or ()
+    says = f"{human_shape(here)} in the file, {human_shape(there)} in the target"
+    if here[1:] == there[1:] and theirs[-1] in (place for _, place in apart):
+        says = f"{counted(here[0], 'class', 'classes')} in the file, {there[0]:,} in the target"
+    return f"Order would place all but {leaf.name}, where the target has {place.name}: {says}."

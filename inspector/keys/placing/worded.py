@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from inspector.keys.placing.by_order import Sides, counters, why_no_order
 from inspector.keys.placing.by_words import Worded, by_words, settled
+from inspector.keys.placing.kinds import kind_of
 from inspector.keys.placing.matching import Choice, Doubt
 from inspector.keys.placing.parts import Part
 from inspector.keys.placing.tree import Leaf, Path
@@ -150,7 +151,16 @@ def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     ]
     return Ambiguity(
         id=other_words.RULE.id,
-        question=f"{ours} have one shape and are {theirs} in some order, and their names do not tell which is which. "
+        question=f"{ours} have one shape{_kind(first)} and are {theirs} in some order, and their names do not tell "
+        "which is which. "
         "Which reading holds?",
         options=(*options, (LEAVE_OUT, "not known: leave them out")),
     )
+
+
+def _kind(pairs: Sequence[tuple[Part, Part]]) -> str:
+    """' (Linear, 64 -> 64)': of the largest tensor of the first part, where it has tensors of its own."""
+    leaves = pairs[0][0].leaves.values() if pairs else ()
+    largest = max(leaves, key=lambda leaf: len(leaf.shape or ()), default=None)
+    kind = kind_of(largest) if largest is not None else ""
+    return f" ({kind})" if kind else ""

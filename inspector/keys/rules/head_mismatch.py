@@ -22,6 +22,10 @@ _LEAVES = ("weight", "bias")
 _HEAD = re.compile(
     r"(^|[._])(heads?|fc|classif[a-z]*|cls|logits|score|pred[a-z]*|last|linear|out|output|final)([._]?[0-9a-z]*)([._]|$)"
 )
+# Tables of words or positions, by what people call them.
+_TABLE = re.compile(
+    r"(^|[._])(pos|positions?|words?|tokens?|vocab|emb|embed[a-z]*|wte|wpe|time|types?|segments?)([._]|$)"
+)
 # An inception net has two heads, a detector with masks three.
 _MOST_HEADS = 3
 
@@ -38,9 +42,21 @@ def _heads(left: Leftovers) -> list[Link]:
     matrices = [link for link in candidates if len(link.target.shape or ()) >= 2]
     if len(counts) != 1 or len(modules) > _MOST_HEADS or len(matrices) < len(modules):
         return []
-    if all(voucher_of(link.source, link.target) is Voucher.EMBEDDING for link in candidates):
+    # A network whose table has other rows is of another vocabulary or length, its tied output layer with it.
+    if any(_is_table(link, left) for link in matrices):
         return []
     return candidates
+
+
+def _is_table(link: Link, left: Leftovers) -> bool:
+    """Whether rows are looked up in it: by its name, or a matrix alone that neither is last nor is called a head."""
+    module = split_name(link.target.name)[0]
+    if voucher_of(link.source, link.target) is Voucher.EMBEDDING:
+        return True
+    if _HEAD.search(module) or any(t.name == f"{module}.bias" for t in left.target.tensors):
+        return False
+    last = next((t.name for t in reversed(left.target.tensors) if len(t.shape or ()) > 1), "")
+    return _TABLE.search(module) is not None or link.target.name != last
 
 
 def _renamed(left: Leftovers) -> list[tuple[Leaf, Leaf]]:
@@ -111,7 +127,7 @@ RULE = Rule(
     title="Other number of classes",
     says="Leaves out a head for another number of classes; the target's head stays at its initial value.",
     cost=Cost.LOSSY,
-    done="the head, made for another number of classes, stays untrained",
+    done="the head{classes} stays untrained",
     replaces_head=True,
     steps=_steps,
 )

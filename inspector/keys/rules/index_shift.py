@@ -10,7 +10,7 @@ decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from inspector.keys.placing.stacks import is_block
 from inspector.keys.placing.tree import Node, Path, numbered, overlap
@@ -72,7 +72,7 @@ def _routes(pair: Pair) -> Iterator[Route]:
         answer: str | None = SHIFTED
         listed = _listed(pair, ours, theirs, best)
         if contradicted or not fits or listed or _is_part(ours, best):
-            answer = _ask(pair, stem, best, contradicted=contradicted, listed=bool(listed))
+            answer = _ask(pair, stem, best, theirs, contradicted=contradicted, listed=bool(listed))
         if answer == AS_NAMED:
             continue
         best = listed if answer == AS_LISTED else best
@@ -122,9 +122,12 @@ def _say(prefix: str, best: dict[int, int]) -> str:
     return f"renumber {prefix}N in order"
 
 
-def _ask(pair: Pair, stem: str, best: dict[int, int], *, contradicted: bool, listed: bool) -> str | None:
+def _ask(
+    pair: Pair, stem: str, best: dict[int, int], numbers: Container[int], *, contradicted: bool, listed: bool
+) -> str | None:
     place = ".".join((*pair.source.path, stem))
-    first = min(best)
+    # The first that has a place: the others' numbers are none of the target's.
+    first = min((n for n in best if best[n] in numbers), default=min(best))
     why = "the file may hold a part of a deeper network, or of this one"
     if contradicted:
         why = "some equal names have equal shapes"

@@ -19,5 +19,5 @@ RULE = Rule(
         "good."
     ),
     cost=Cost.LOSSLESS,
-    done="{tensors} are placed by what their names mean",
+    done="{tensors} {are} placed by what names mean",
 )

@@ -27,6 +27,14 @@ EMBEDDINGS = (
     "embed_in",
     "token_embedding",
     "tokens_embed",
+    "embed",
+    "embedding",
+    "embeddings",
+    "emb",
+    "tok_emb",
+    "token_emb",
+    "word_embedding",
+    "token_embeddings",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.architectures.types import Candidate, Target
+from inspector.checkpoint.types import StateDict
 from inspector.errors import UsageError
 from inspector.web import assumptions, own_code, reports, session
 from inspector.web.session import Hand
@@ -40,7 +41,9 @@ def choose_target(hand: Hand, own: Target | None) -> tuple[Target | None, str]:
         at = st.selectbox("File", range(len(others)), format_func=lambda i: others[i].name, key="target-file")
         return (_of_file(others[at]) if at is not None else None), "The names and shapes of another file you opened."
     if way == "code":
-        return own_code.ask(hand.sha256), "What your own code builds."
+        return own_code.ask(
+            hand.sha256, reports.checkpoint_of(hand).weights
+        ), "What your own code builds; sizes that a file shows follow it."
     text = st.text_area("One key per line", placeholder='print(*model.state_dict(), sep="\\n")', key="target-keys")
     return (_of_keys(text) if text and text.strip() else None), "Names that you pasted; shapes cannot be compared."
 
@@ -55,7 +58,9 @@ def _named(hand: Hand) -> Target | None:
     name = st.selectbox(
         "Model", _builder_names(), index=None, placeholder="type to search torchvision and timm", key="target-name"
     )
-    return _parsed(name, reports.recognition_of(hand).best) if name else None
+    if not name:
+        return None
+    return _parsed(name, reports.recognition_of(hand).best, reports.checkpoint_of(hand).weights)
 
 
 def _builder_names() -> list[str]:
@@ -64,10 +69,10 @@ def _builder_names() -> list[str]:
     return list(load_index().builders)
 
 
-def _parsed(name: str, candidate: Candidate | None) -> Target:
+def _parsed(name: str, candidate: Candidate | None, state: StateDict | None) -> Target:
     from inspector.architectures.targets import parse_target
 
-    return parse_target(name, candidate=candidate)
+    return parse_target(name, candidate=candidate, state=state)
 
 
 def _of_file(other: Hand) -> Target:
@@ -93,4 +98,4 @@ def confirm_assumed(target: Target) -> Target:
     if target.spec is None or not target.spec.assumed:
         return target
     spec = assumptions.ask(target.spec)
-    return target if spec.assumed else _parsed(spec.label, None)
+    return target if spec.assumed else _parsed(spec.label, None, None)

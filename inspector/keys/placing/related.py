@@ -1,0 +1,94 @@
+"""A tensor without a place and a place without a tensor, of one shape and with a word in common: offered as a pair."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inspector.keys.placing.by_order import Pairs, Sides
+from inspector.keys.placing.kinds import kind_of
+from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.tree import Leaf
+from inspector.keys.report import Ambiguity, Evidence
+from inspector.keys.rules import related_names
+from inspector.keys.rules.entry import Link, Move, Questions
+
+SAME, OTHER = "same", "other"
+# Words that say nothing about which tensor it is.
+_BARE = frozenset(
+    {"weight", "weights", "bias", "param", "parameter", "data", "tensor", "module", "model", "net", "layer", "layers"}
+    | {"block", "blocks", "new", "old", "my", "the", "w", "b"}
+)
+# More than a few layers under other names are a question of their own.
+_MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What came of asking: links by the user's word, tensors held until then, whether one was said to be another."""
+
+    links: list[Link]
+    held: list[Leaf]
+    declined: bool
+
+
+def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Questions) -> Related:
+    """Pairs among what is left over. order: where the whole sequence would put each tensor, () where it says nothing;
+    a pair that it contradicts is not offered."""
+    ours = {link.source.name for link in links}
+    theirs = {link.target.name for link in links}
+    goes = {leaf.name: place.name for leaf, place in order}
+    extra = [x for x in sides.leaves if x.name not in ours and not is_counter(x)]
+    empty = [x for x in sides.places if x.name not in theirs and not is_counter(x)]
+    pairs = [(leaf, place) for leaf, place in _pairs(extra, empty) if goes.get(leaf.name, place.name) == place.name]
+    made: list[Link] = []
+    held: list[Leaf] = []
+    declined = False
+    for leaf, place in pairs if len(pairs) <= _MOST else ():
+        answer = questions.ask(_question(leaf, place), place=leaf.name)
+        if answer is None:
+            held.append(leaf)
+        elif answer == SAME:
+            move = Move(
+                related_names.RULE.id, f"read {leaf.name} as {place.name}", (("is", place.name),), change=(SAME,)
+            )
+            made.append(Link(leaf, place, (move,), Evidence.CHOSEN))
+        else:
+            declined = True
+    return Related(made, held, declined)
+
+
+def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> list[tuple[Leaf, Leaf]]:
+    """Each with the one of its shape that shares a word with it, where that has no other either."""
+    if len(extra) * len(empty) > 10_000:
+        return []
+    fitting = [
+        (leaf, place)
+        for leaf in extra
+        for place in empty
+        if place.shape and leaf.shape == place.shape and _words(leaf.name) & _words(place.name)
+    ]
+    return [
+        (leaf, place)
+        for leaf, place in fitting
+        if sum(one is leaf for one, _ in fitting) == 1 and sum(other is place for _, other in fitting) == 1
+    ]
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name, without numbers: {"fc"} of "fc2_param"."""
+    spelled = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return {word for word in re.findall(r"[a-z]+", spelled) if word not in _BARE and len(word) > 1}
+
+
+def _question(leaf: Leaf, place: Leaf) -> Ambiguity:
+    kind = kind_of(place)
+    return Ambiguity(
+        id=related_names.RULE.id,
+        question=(
+            f"{leaf.name} has no place in the target, and {place.name} no tensor in the file; both are {kind}. Are "
+            "they one tensor under two names?"
+        ),
+        options=((SAME, "yes, one tensor under two names"), (OTHER, "no, they are something else")),
+    )
