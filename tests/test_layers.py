@@ -55,7 +55,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "readers": ("checkpoint", "remote"),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
-    "survey": ("checkpoint", "readers", "architectures", "params"),
+    "survey": ("checkpoint", "readers", "remote", "architectures", "params"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
     "lint": ("checkpoint", "readers", "survey", "health"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
