@@ -4,7 +4,7 @@ import streamlit as st
 
 from inspector.survey.report import RowKind
 from inspector.units import counted, human_duration
-from inspector.web import files_table, shelf
+from inspector.web import files_table, remote_archives, shelf
 from inspector.web.components import finding_cards, title
 from inspector.web.guard import said
 from inspector.web.run.choice import take_shelf
@@ -26,6 +26,8 @@ if survey is None:
     st.skeleton(height=420)
     st.stop()
 
+if held.is_elsewhere:
+    remote_archives.draw_line(held.sha256, held.name)
 rows = files_table.rows_of(survey, held.name if held.sha256 else "")
 st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows))}</b></p>')
 
@@ -63,7 +65,7 @@ with st.container(horizontal=True):
         on_click="ignore",
         icon=":material/download:",
     )
-    if st.button("Read them as one training", icon=":material/timeline:", key="files-run"):
+    if not held.is_elsewhere and st.button("Read them as one training", icon=":material/timeline:", key="files-run"):
         take_shelf(held)
         st.switch_page("pages/run.py")
 st.caption(

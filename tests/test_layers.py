@@ -57,7 +57,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
     # Work over many pieces, anywhere: it knows nothing of what it runs.
     "sweep": (),
-    "survey": ("checkpoint", "readers", "architectures", "params", "sweep"),
+    "survey": ("checkpoint", "readers", "remote", "architectures", "params", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
     "lint": ("checkpoint", "remote", "readers", "survey", "health", "sweep"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),

@@ -26,7 +26,6 @@ CHECKPOINT_SUFFIXES = (
     *(".pth", ".pt", ".ckpt", ".bin", ".th", ".tar", ".safetensors", ".pt2", ".ptl", ".pkl", ".pickle", ".p"),
     *(".joblib", ".dill", ".model", ".weights", ".gguf", ".onnx", ".npz", ".npy", ".llamafile"),
 )
-_FETCH = 'Run "git lfs pull" in the repository to have the file itself looked at.'
 
 
 def is_named_as_checkpoint(name: str) -> bool:
@@ -78,7 +77,7 @@ def open_row(where: Path | ByteSource, path: str, reading: Reading) -> Opened:
     except UnknownFormat as error:
         if isinstance(error, NotExamined) or is_named_as_checkpoint(where.name):
             says = str(error) if isinstance(error, NotExamined) else error.says
-            remedy = _FETCH if isinstance(error, PointerFile) else ""
+            remedy = error.hint if isinstance(error, PointerFile) else ""
             return Opened(row=unreadable_row(path, nbytes, kind_of_error(error), says, remedy=remedy))
         row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=NO_CHECKPOINT.id, says=error.says)
         return Opened(row=_with_content(row, where, reading.limits))

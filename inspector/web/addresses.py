@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from inspector.errors import AddressRefused, InspectorError, NeedsWholeFile
+from inspector.errors import AddressError, AddressRefused, InspectorError, NeedsWholeFile, ReadError
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers.hub.choice import Candidate, choose
 from inspector.readers.hub.listing import list_repository, list_revisions
 from inspector.readers.hub.opening import told_files
 from inspector.readers.hub.place import has_scheme, is_hub_place, parse_place
 from inspector.remote.address import is_web_address, parse_address
-from inspector.web import remote_files, session
+from inspector.web import remote_archives, remote_files, session, shelf
 from inspector.web.guard import said, show_error
 from inspector.web.session import Hand
+from inspector.web.store import Stored, the_store
 from inspector.web.text import visible
 
 _LISTING, _WHOLE = "hub-listing", "address-whole"
@@ -69,13 +70,7 @@ def address_box() -> Hand | None:
 def _open(where: str) -> Hand | None:
     """None where there is something to choose first."""
     if is_web_address(where) and not is_hub_place(where):
-        try:
-            with st.spinner("Reading its header …"):
-                return session.take(remote_files.take(where))
-        except NeedsWholeFile as error:
-            show_error(error)
-            st.session_state[_WHOLE] = where
-            return None
+        return _take(where)
     refuse_other_schemes(where)
     place = parse_place(where)
     if place.path:
@@ -103,9 +98,42 @@ def refuse_other_schemes(where: str) -> None:
         )
 
 
-def _take(where: str) -> Hand:
-    with st.spinner("Reading its header …"):
+def _take(where: str) -> Hand | None:
+    """None where all of it has to be fetched to be looked at, which is offered then. An archive of many files leads to
+    the table of its members."""
+    try:
+        with st.spinner("Reading its header …"):
+            found = _taken(where)
+    except NeedsWholeFile as error:
+        show_error(error)
+        if is_web_address(where) and not is_hub_place(where):
+            st.session_state[_WHOLE] = where
+        return None
+    if isinstance(found, Hand):
+        return found
+    session.put_down()
+    shelf.put_up_archive(found, the_store().name_of(found.sha256, session.owner()))
+    st.switch_page("pages/files.py")
+    return None
+
+
+def _taken(where: str) -> Hand | Stored:
+    """A checkpoint in hand, or an archive of many files. Raises what says why it is no checkpoint, where it is
+    neither."""
+    try:
         return session.take(remote_files.take(where))
+    except AddressError:
+        raise
+    except ReadError as error:
+        try:
+            archive = remote_archives.take(where)
+        except AddressError:
+            raise
+        except ReadError:
+            archive = None
+        if archive is None:
+            raise error from None
+        return archive
 
 
 def _list(where: str) -> _Listing:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from inspector.findings import Severity
 from inspector.render.spreadsheet import csv_text
+from inspector.survey.kinds import POINTER_FILE
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted
 from inspector.web.text import visible
@@ -49,11 +50,14 @@ def _rank(row: SurveyRow) -> int:
 
 def answer(rows: Sequence[FileRow]) -> str:
     """How many of what, and the worst of all, in one or two sentences."""
-    counts = [(word, sum(one.row.kind is kind for one in rows)) for word, kind in _KINDS.items()]
+    pointers = sum(one.row.finding == POINTER_FILE.id for one in rows)
+    unread = sum(one.row.kind is RowKind.UNREADABLE for one in rows) - pointers
+    others = sum(one.row.kind is RowKind.OTHER for one in rows)
     said = [
-        counted(counts[0][1], "checkpoint"),
-        *([f"{counts[1][1]:,} that could not be read"] if counts[1][1] else []),
-        *([counted(counts[2][1], "other file")] if counts[2][1] else []),
+        counted(sum(one.row.kind is RowKind.CHECKPOINT for one in rows), "checkpoint"),
+        *([counted(pointers, "Git LFS pointer")] if pointers else []),
+        *([f"{unread:,} that could not be read"] if unread else []),
+        *([counted(others, "other file")] if others else []),
     ]
     errors = sum(one.row.worst is Severity.ERROR for one in rows)
     warnings = sum(one.row.worst is Severity.WARNING for one in rows)
@@ -124,6 +128,8 @@ def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
 
 def what_it_is(row: SurveyRow) -> str:
     """The network, else the format and what is in it."""
+    if row.finding == POINTER_FILE.id:
+        return "Git LFS pointer"
     if row.kind is RowKind.UNREADABLE:
         return "could not be read"
     if row.kind is RowKind.OTHER:

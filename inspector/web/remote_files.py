@@ -10,6 +10,8 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -66,7 +68,13 @@ def are_allowed() -> bool:
     return stated in _ON or (stated not in _OFF and own_code.is_own_visit())
 
 
-def _policy_for(where: str) -> Policy:
+def require_allowed() -> None:
+    """Raise AddressRefused where this visitor may name none."""
+    if not are_allowed():
+        raise AddressRefused("This server opens no addresses.", hint="Its operator may allow it.")
+
+
+def policy_for(where: str) -> Policy:
     """What visitors of this server may ask for. The operator's hub may be a private one: for its ids alone, else every
     page of it could be read."""
     private = os.environ.get(PRIVATE.name, "").strip().lower() in _ON
@@ -76,9 +84,8 @@ def _policy_for(where: str) -> Policy:
 
 def client_for(where: str) -> Client:
     """For one look. Raises AddressRefused where addresses are not taken here."""
-    if not are_allowed():
-        raise AddressRefused("This server opens no addresses.", hint="Its operator may allow it.")
-    return Client(_policy_for(where))
+    require_allowed()
+    return Client(policy_for(where))
 
 
 def take(where: str) -> Stored:
@@ -98,10 +105,17 @@ def _title(found: RemoteOpened) -> str:
 
 def _look(where: str) -> RemoteOpened:
     client = client_for(where)
+    with asking():
+        return open_at(where, client=client)
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """One of the few looks at a time. Raises AddressError where all of them take too long."""
     if not _asking.acquire(timeout=_WAIT_SECONDS):
         raise AddressError("This server is asking many addresses just now.", hint="Try again in a minute.")
     try:
-        return open_at(where, client=client)
+        yield
     finally:
         _asking.release()
 
@@ -177,11 +191,10 @@ def _digest_of(where: str) -> str:
 
 
 def _start(where: str, parts: tuple[Part, ...], ident: str, name: str, nbytes: int) -> None:
-    if not are_allowed():
-        raise AddressRefused("This server opens no addresses.", hint="Its operator may allow it.")
+    require_allowed()
     store = the_store()
     place = place_for(store, ident, nbytes, session.owner())
-    policy = replace(_policy_for(where), look_seconds=None, look_nbytes=None)
+    policy = replace(policy_for(where), look_seconds=None, look_nbytes=None)
     asked = FetchAsked(parts=parts, policy=policy, place=place, most_nbytes=min(store.file_nbytes, store.quota_nbytes))
     running = jobs.start(Job(kind="fetch", arguments=(asked,)))
     _underway()[ident] = _Fetch(running=running, asked=asked, ident=ident, name=name)

@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.checkpoint.source import ByteSource, PathSource
-from inspector.errors import InspectorError, ReadError
+from inspector.errors import AddressError, InspectorError, ReadError
 from inspector.jobs.folder_state import state_of_folder
 from inspector.jobs.job import Job
 from inspector.limits import DEFAULT_LIMITS
@@ -20,7 +20,7 @@ from inspector.progress import Progress
 from inspector.readers.inside import look_inside
 from inspector.survey.members import member_source
 from inspector.survey.report import Survey, SurveyRow
-from inspector.web import jobs, reports, session
+from inspector.web import jobs, remote_archives, reports, session
 from inspector.web.server_paths import resolve_folder, store_path
 from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, the_store
@@ -34,7 +34,8 @@ _PIECE = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
-    """sha256: of the archive in the store, "" for a folder of the server, whose path below the root is `folder`.
+    """sha256: of the archive in the store or at its address, "" for a folder of the server, whose path below the root
+    is `folder`.
 
     name: of the archive, or of the folder that was dropped, as people call it.
     """
@@ -42,6 +43,11 @@ class Shelf:
     name: str
     sha256: str = ""
     folder: str = ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is an archive that stays at its address."""
+        return self.sha256.startswith("r")
 
 
 def holds_many(stored: Stored, name: str) -> bool:
@@ -78,11 +84,30 @@ def show(stored: Stored, name: str = "") -> None:
 
 def show_if_many(hand: Hand) -> None:
     """Go on to the table where the file in hand is many files."""
-    stored = session.stored(hand)
-    if holds_many(stored, hand.name):
+    archive = _archive_at_address(hand) if hand.is_elsewhere else _archive_here(hand)
+    if archive is not None:
         session.put_down()
-        put_up_archive(stored, hand.name)
+        put_up_archive(archive, hand.name)
         st.switch_page("pages/files.py")
+
+
+def _archive_here(hand: Hand) -> Stored | None:
+    stored = session.stored(hand)
+    return stored if holds_many(stored, hand.name) else None
+
+
+def _archive_at_address(hand: Hand) -> Stored | None:
+    """None for a checkpoint, and where its server does not say: the page that shows it says why."""
+    try:
+        reports.checkpoint_of(hand)
+    except AddressError:
+        return None
+    except InspectorError:
+        try:
+            return remote_archives.take(session.stored(hand).remote)
+        except InspectorError:
+            return None
+    return None
 
 
 def show_folder(relative: str) -> None:
@@ -120,7 +145,7 @@ def _take_from_address() -> None:
     digest, folder = st.query_params.get(_DIGEST, ""), st.query_params.get(_FOLDER, "")
     if digest:
         stored = the_store().find(digest)
-        if stored is None or the_store().get_path(digest) is None:
+        if stored is None or not the_store().is_here(digest):
             st.query_params.pop(_DIGEST, None)
             raise ReadError(
                 "The folder of this link is not on the server any more.",
@@ -151,7 +176,9 @@ def _write_address(shelf: Shelf) -> None:
 
 def survey(shelf: Shelf) -> Survey | None:
     """A row for each file; None while they are looked at, with progress and Stop. Raises what the work raises."""
-    if shelf.sha256:
+    if shelf.is_elsewhere:
+        job = remote_archives.survey_job(shelf.sha256, shelf.name)
+    elif shelf.sha256:
         hand = Hand(sha256=shelf.sha256, name=shelf.name)
         job = Job(kind="archive-survey", arguments=(reports.file_of(hand),), near=shelf.sha256)
     else:
@@ -176,15 +203,21 @@ def _stored(shelf: Shelf, row: SurveyRow, progress: Progress) -> Stored:
             sizes, chunks = tar_chunks(folder)
             return _put(chunks, folder.name, sizes, progress)
         return store_path(str(Path(shelf.folder, row.path)))
-    path = the_store().get_path(shelf.sha256)
-    if path is None:
-        raise ReadError(f"{shelf.name} is not on the server any more.", hint="Drop it again on the Open page.")
-    source = PathSource(path, shelf.name)
+    source = _archive(shelf)
     try:
         member = member_source(source, row.path.removeprefix(f"{shelf.name}/"), DEFAULT_LIMITS)
         return _put(_pieces(member), row.path, member.size, progress)
     finally:
         source.close()
+
+
+def _archive(shelf: Shelf) -> ByteSource:
+    if shelf.is_elsewhere:
+        return remote_archives.open_archive(shelf.sha256, shelf.name)
+    path = the_store().get_path(shelf.sha256)
+    if path is None:
+        raise ReadError(f"{shelf.name} is not on the server any more.", hint="Drop it again on the Open page.")
+    return PathSource(path, shelf.name)
 
 
 def _put(chunks: Iterator[bytes], name: str, nbytes: int, progress: Progress) -> Stored:

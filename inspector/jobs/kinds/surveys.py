@@ -9,6 +9,7 @@ from inspector.checkpoint.source import PathSource
 from inspector.errors import ReadError
 from inspector.jobs.bench import Bench
 from inspector.jobs.subjects import FileRef
+from inspector.survey.at_address import ArchiveAsked, survey_archive
 from inspector.survey.members import survey_source
 from inspector.survey.networks import network_of
 from inspector.survey.report import Survey
@@ -29,6 +30,13 @@ def of_archive(bench: Bench, file: FileRef) -> Survey:
     finally:
         source.close()
     return Survey(name=file.name, rows=tuple(rows), skipped=(), seconds=time.monotonic() - began)
+
+
+def of_address(bench: Bench, asked: ArchiveAsked) -> Survey:
+    """The members of an archive that stays at its address. Raises AddressError."""
+    began = time.monotonic()
+    _, *rows = survey_archive(asked, _READING, progress=bench.progress)
+    return Survey(name=asked.name, rows=tuple(rows), skipped=(), seconds=time.monotonic() - began)
 
 
 def of_folder(bench: Bench, folder: Path) -> Survey:

@@ -60,8 +60,8 @@ def name_pointer(source: ByteSource, head: bytes, name: str) -> InspectorError |
         size = int(pointer[2])
         kind = PointerFile if _is_whole_pointer(source, head) else UnknownFormat
         return kind(
-            f"{name} is a Git LFS pointer ({source.size} bytes), not the file itself, which has {size:,} bytes "
-            f"and the sha256 {pointer[1].decode()[:12]}….",
+            f"{name} is a Git LFS pointer ({source.size} bytes), no checkpoint: the file that it stands for has "
+            f"{size:,} bytes and the sha256 {pointer[1].decode()[:12]}….",
             hint='Run "git lfs pull" in the repository, or download the file from its web page.',
         )
     if source.size > 2048:

@@ -97,7 +97,11 @@ def _boxes(shows: str) -> None:
 def _offer_shelf() -> None:
     """The many files that were opened on another page."""
     held = shelf.current()
-    if held is not None and st.button(plain(f"Take {held.name}"), key="run-shelf", icon=":material/folder_zip:"):
+    if (
+        held is not None
+        and not held.is_elsewhere
+        and st.button(plain(f"Take {held.name}"), key="run-shelf", icon=":material/folder_zip:")
+    ):
         take_shelf(held)
         st.rerun()
 
