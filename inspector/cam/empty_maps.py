@@ -42,8 +42,8 @@ def judge(
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
-    gradient, constant, rounding, lost in the score, even, all negative, nearly so. Methods that read no gradient or look at
-    no layer are judged by their map.
+    gradient, constant, rounding, lost in the score, even, all negative, nearly so. Methods that read no gradient or look
+    at no layer are judged by their map.
     of_box: the score is a detector's of one box.
     """
     found = tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
@@ -119,9 +119,9 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
     if raw.numel() > 1 and lowest >= EVEN * highest > 0:
         yield EVEN_MAP.found(
             subjects=subjects,
-            says=f"The map is nearly even: all {raw.numel()} cells of {method.title} have {100 * lowest / highest:.0f} % "
-            f"or more of the hottest for {called} (from {lowest:.4g} to {highest:.4g}), so it does not tell where the "
-            "model looks.",
+            says=f"The map is nearly even: all {raw.numel()} cells of {method.title} have {100 * lowest / highest:.0f} "
+            f"% or more of the hottest for {called} (from {lowest:.4g} to {highest:.4g}), so it does not tell where "
+            "the model looks.",
             evidence=(*evidence, ("coldest_share", lowest / highest), ("limit", EVEN)),
             remedy="Try an earlier layer, or ask what speaks for this class and not for the next one (Finer-CAM); of a "
             "picture without a place that stands out there is nothing to show.",
