@@ -42,8 +42,8 @@ def judge(
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
-    gradient, constant, rounding, lost in the score, even, all negative, nearly so. Methods that read no gradient or look
-    at no layer are judged by their map.
+    gradient, constant, rounding, lost in the score, even, all negative, nearly so. Methods that read no gradient, or
+    look at no layer, are judged by their map.
     of_box: the score is a detector's of one box.
     """
     found = tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
