@@ -23,6 +23,7 @@ FLOOR = (
     "side_files",
     "new_files",
     "shell_lines",
+    "short_repr",
     "installed",
     "reports_from_json",
 )

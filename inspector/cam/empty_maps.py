@@ -19,11 +19,14 @@ from inspector.units import counted
 CONSTANT_MAP = FindingKind("constant-map", Severity.WARNING, "The map is constant")
 NON_FINITE_MAP = FindingKind("non-finite-map", Severity.ERROR, "The map is not finite")
 ZERO_GRADIENT_MAP = FindingKind("zero-gradient-map", Severity.WARNING, "No gradient reaches the layer")
+EVEN_MAP = FindingKind("even-map", Severity.WARNING, "The map is nearly even")
 ALL_NEGATIVE_MAP = FindingKind("all-negative-map", Severity.NOTICE, "The whole map is negative")
 MOSTLY_NEGATIVE_MAP = FindingKind("mostly-negative-map", Severity.NOTICE, "Most of the map is negative")
 
 # Relative: a map whose cells differ by less than this share of its magnitude shows rounding, not places.
 FLAT = 1e-5
+# A map whose coldest cell has this share of its hottest has no cold place: whatever it is drawn with, it is one colour.
+EVEN = 0.9
 # From this share of its mass below zero on, a map shows next to nothing of itself.
 MOSTLY = 0.97
 
@@ -39,8 +42,8 @@ def judge(
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
-    gradient, constant, rounding, lost in the score, all negative, nearly so. Methods that read no gradient or look at
-    no layer are judged by their map.
+    gradient, constant, rounding, lost in the score, even, all negative, nearly so. Methods that read no gradient, or
+    look at no layer, are judged by their map.
     of_box: the score is a detector's of one box.
     """
     found = tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
@@ -113,7 +116,17 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
         return
     yield from findings_of_size(model, maps, index, target, method)
     share = _negative_share(raw)
-    if highest <= 0:
+    if raw.numel() > 1 and lowest >= EVEN * highest > 0:
+        yield EVEN_MAP.found(
+            subjects=subjects,
+            says=f"The map is nearly even: all {raw.numel()} cells of {method.title} have {100 * lowest / highest:.0f} "
+            f"% or more of the hottest for {called} (from {lowest:.4g} to {highest:.4g}), so it does not tell where "
+            "the model looks.",
+            evidence=(*evidence, ("coldest_share", lowest / highest), ("limit", EVEN)),
+            remedy="Try an earlier layer, or ask what speaks for this class and not for the next one (Finer-CAM); of a "
+            "picture without a place that stands out there is nothing to show.",
+        )
+    elif highest <= 0:
         yield ALL_NEGATIVE_MAP.found(
             subjects=subjects,
             says=f"All {raw.numel()} cells of {method.title} are negative for {called} (from {lowest:.4g} to "

@@ -12,6 +12,7 @@ from enum import StrEnum
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.values import Value
 from inspector.findings import Finding
+from inspector.short_repr import short_repr
 
 Shape = tuple[int, ...]
 # A path as Python indexes it: lists by position, and keys that need not be text.
@@ -127,6 +128,8 @@ class ModuleNode:
     tensors: those directly in this module. children: in file order.
     """
 
+    __repr__ = short_repr
+
     name: str
     path: str
     kind: str | None = None
@@ -178,6 +181,8 @@ class StateDict:
     access: the path as Python indexes it, () where it is the path itself.
     gathered: the sets that it is made of, under the prefix of each, where they lie apart; title: how it is named then.
     """
+
+    __repr__ = short_repr
 
     path: tuple[str, ...]
     role: StateRole
@@ -293,6 +298,8 @@ class Checkpoint:
     skipped: what was not examined, and why. parts: the files it is made of, where they are several.
     code: program text in the file.
     """
+
+    __repr__ = short_repr
 
     origin: Origin
     format: str

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.short_repr import short_repr
+
 
 class ValueKind(StrEnum):
     """What a node is, for icons and filters."""
@@ -42,6 +44,8 @@ class Value:
     name: for tensors, the dotted path that finds the `TensorInfo`.
     inert: True where a real unpickle would have called code to make this value.
     """
+
+    __repr__ = short_repr
 
     kind: ValueKind
     type_name: str

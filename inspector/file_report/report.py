@@ -15,6 +15,7 @@ from inspector.installed import own_version
 from inspector.keys.report import Proof, RuleUse
 from inspector.overview import Answer
 from inspector.params.report import ModuleCount, RoleSource
+from inspector.short_repr import short_repr
 from inspector.weights.report import Fingerprint
 
 #: What names the schema, and its version behind the slash.
@@ -194,6 +195,8 @@ class FileReport:
     at most a few hundred tensors, neighbours joined. repair: None where there is nothing to compare with. numbers_read:
     whether `tensors` have theirs. not_examined: (what, why).
     """
+
+    __repr__ = short_repr
 
     schema: str = f"{SCHEMA_NAME}/{VERSION}"
     engine: Engine = field(default_factory=Engine)

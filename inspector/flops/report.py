@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from inspector.flops.memory_report import MemoryReport
 from inspector.flops.timing_report import TimingReport
+from inspector.short_repr import short_repr
 
 
 class Coverage(StrEnum):
@@ -113,6 +114,8 @@ class CostReport:
     gradient. einsums: (equation, order in which it was contracted, calls). values: the numbers that it ran with: ""
     for none (on the meta device), otherwise what they were. memory, timing: where they were asked for.
     """
+
+    __repr__ = short_repr
 
     target: str
     input_shape: tuple[int, ...]

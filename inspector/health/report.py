@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inspector.findings import Finding
 from inspector.health.roles import Role
 from inspector.health.spectrum_report import SpectrumReport
+from inspector.short_repr import short_repr
 from inspector.weights.report import WeightsReport
 
 
@@ -19,6 +20,8 @@ class HealthReport:
     that could not be read. spectra: None unless asked for; its
     findings and what it passed over are among the others.
     """
+
+    __repr__ = short_repr
 
     weights: WeightsReport
     findings: tuple[Finding, ...]

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from inspector.checkpoint.types import Access, Gathered
 from inspector.findings import Finding
+from inspector.short_repr import short_repr
 
 
 class Cost(StrEnum):
@@ -219,6 +220,8 @@ class KeyReport:
     plan: the repair; None only when refused outright. made_good: what a strict load that passes makes good of an older
     torch's file (`older_files.py`), a clause, "" for nothing.
     """
+
+    __repr__ = short_repr
 
     target: str
     state_dict: tuple[str, ...]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.short_repr import short_repr
+
 
 class TensorRole(StrEnum):
     """Parameter or buffer, as far as the file tells."""
@@ -50,6 +52,8 @@ class ParameterReport:
     dtypes: (dtype, elements, bytes). role_source: how parameters were told from buffers.
     optimizer_nbytes: bytes of optimizer state in the same file.
     """
+
+    __repr__ = short_repr
 
     state_dict: tuple[str, ...]
     modules: tuple[ModuleCount, ...]

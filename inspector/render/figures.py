@@ -223,7 +223,9 @@ def _treemap(
             branchvalues="total",
             marker={"colors": _treemap_colours(tiles), "line": {"width": 1, "color": "rgba(128,128,128,0.4)"}},
             root={"color": "rgba(128,128,128,0.15)"},
-            tiling={"pad": 2},
+            # In the network's order, as it is read; by size is the table's to show.
+            sort=False,
+            tiling={"pad": 2, "packing": "binary"},
         )
     )
     # A label that would be smaller than this is no label: the name stands in the tooltip.
@@ -254,8 +256,6 @@ def _tiles(totals: Mapping[str, int], says: Callable[[str, int], str]) -> list[_
     for path in totals:
         if path:
             below.setdefault(_parent(path), []).append(path)
-    for siblings in below.values():
-        siblings.sort(key=lambda path: -totals[path])
 
     def inmost(path: str) -> str:
         while len(below.get(path, ())) == 1 and totals[below[path][0]] == totals[path]:
@@ -283,7 +283,7 @@ def _tiles(totals: Mapping[str, int], says: Callable[[str, int], str]) -> list[_
     waiting = [(-totals[""], 0, whole)]
     while waiting:
         _, number, path = heapq.heappop(waiting)
-        groups = _grouped(below.get(path, []))
+        groups = _grouped(below.get(path, []), totals)
         if number and len(tiles) + len(groups) > _MOST_TILES:
             tiles[number] = replace(tiles[number], leaf=True)
             continue
@@ -332,10 +332,9 @@ class _Siblings:
     is_range: bool = False
 
 
-def _grouped(siblings: Sequence[str]) -> list[_Siblings]:
-    """At most some 60 of the modules in one, which come largest first. Numbered ones in greater number are taken
-    together with their neighbours ("0 to 36"), so that equal blocks stay a picture; of others the smallest are one
-    tile."""
+def _grouped(siblings: Sequence[str], totals: Mapping[str, int]) -> list[_Siblings]:
+    """At most some 60 of the modules in one, in their order. Numbered ones in greater number are taken together with
+    their neighbours ("0 to 36"), so that equal blocks stay a picture; of others the smallest are one tile, the last."""
     if len(siblings) <= _MOST_SIBLINGS:
         return [_Siblings(paths=(path,)) for path in siblings]
     stems: dict[str, list[tuple[int, str]]] = {}
@@ -344,12 +343,12 @@ def _grouped(siblings: Sequence[str]) -> list[_Siblings]:
         if match is not None:
             stems.setdefault(match[1], []).append((int(match[2]), path))
     found: list[_Siblings] = []
-    named = list(siblings)
+    named = sorted(siblings, key=lambda path: -totals[path])
     stem = max(stems, key=lambda one: len(stems[one]), default="")
     if len(stems.get(stem, ())) > _MOST_SIBLINGS // 2:
         numbered = sorted(stems[stem])
         taken = {path for _, path in numbered}
-        named = [path for path in siblings if path not in taken]
+        named = [path for path in named if path not in taken]
         step = math.ceil(len(numbered) / (_MOST_SIBLINGS // 2))
         for start in range(0, len(numbered), step):
             some = numbered[start : start + step]
@@ -357,6 +356,8 @@ def _grouped(siblings: Sequence[str]) -> list[_Siblings]:
             found.append(_Siblings(paths=tuple(path for _, path in some), says=says, is_range=True))
     room = _MOST_SIBLINGS - len(found)
     found += [_Siblings(paths=(path,)) for path in named[:room]]
+    place = {path: number for number, path in enumerate(siblings)}
+    found.sort(key=lambda group: place[group.paths[0]])
     if named[room:]:
         found.append(_Siblings(paths=tuple(named[room:]), says=f"and {len(named) - room:,} more"))
     return found

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from inspector.short_repr import short_repr
+
 #: Elements of a page: what zeroed and repeated stretches are counted in.
 PAGE = 512
 
@@ -180,6 +182,8 @@ class Fingerprint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsReport:
     """Statistics of one state dict. skipped: (name, why) of tensors that could not be read as numbers."""
+
+    __repr__ = short_repr
 
     state_dict: tuple[str, ...]
     tensors: tuple[TensorStatistics, ...]

@@ -149,3 +149,19 @@ def test_a_fusion_names_the_layer_that_is_empty_and_the_places_that_are_not_shar
     fused = {"preprocessing": PLAIN, "layers": ("conv", "relu"), "options": Options(fusion="product")}
     assert [f.id for f in explain(Net(), noise, target=1, **fused).findings] == ["all-negative-map"] * 2
     assert explain(Net(), noise, target=0, **fused).findings == ()
+
+
+@pytest.mark.parametrize(("contrast", "is_even"), [(4, True), (120, False)])
+def test_a_map_that_is_nearly_even_tells_no_place(contrast: int, is_even: bool) -> None:
+    # Grey, and noise about it. Without its border, where the padding is colder.
+    net = Net()
+    net.conv.padding = (0, 0)
+    values = np.random.default_rng(2).integers(128 - contrast, 128 + contrast, (12, 14, 3), dtype=np.uint8)
+    found = ask(net, Image.fromarray(values), "grad-cam")
+    if not is_even:
+        assert found.findings == ()
+        return
+    words = told(found)
+    assert words.startswith("even-map: The map is nearly even: all 120 cells of Grad-CAM have 9")
+    share = found.raw_minimum / found.raw_maximum
+    assert dict(found.findings[0].evidence)["coldest_share"] == pytest.approx(share, abs=1e-6) and 0.9 <= share < 1

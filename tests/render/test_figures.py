@@ -207,6 +207,16 @@ def test_of_many_other_siblings_the_smallest_are_one_tile() -> None:
     check_tree(figure)
 
 
+def test_tiles_stand_in_the_networks_order_whatever_their_size() -> None:
+    own = (("stem", 4), ("layer1", 8), ("layer1.0", 2), ("layer1.1", 6), ("layer2", 40), ("fc", 12))
+    modules = (size("", 64), *(size(path, nbytes) for path, nbytes in own))
+    tree = module_treemap(dataclasses.replace(COUNTS, modules=modules)).data[0]
+    assert [label for label, parent in zip(tree.labels, tree.parents, strict=True) if parent == "model"] == [
+        "stem", "layer1", "layer2", "fc",
+    ]  # fmt: skip
+    assert tree.sort is False and tree.tiling.packing == "binary"
+
+
 def test_blocks_of_a_transformer_are_unfolded_to_the_layers_in_them() -> None:
     parts = {"self_attn.q_proj": 30, "self_attn.o_proj": 30, "mlp.up_proj": 60, "norm": 1}
     modules = [size("", 20 + 24 * 121), size("lm_head", 20), size("model", 24 * 121), size("model.layers", 24 * 121)]
