@@ -20,6 +20,7 @@ FLOOR = (
     "limits",
     "openmp",
     "gc_pause",
+    "kept_with",
     "side_files",
     "new_files",
     "shell_lines",

@@ -7,7 +7,6 @@ compete by score. The score is the Jaccard similarity of the name sets, counting
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -35,6 +34,7 @@ from inspector.architectures.wrappers import View, views
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict, StateRole
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.gc_pause import without_collecting
+from inspector.kept_with import KeptWith
 from inspector.units import counted, human_share
 
 ARCHITECTURE_TWINS = FindingKind(
@@ -45,6 +45,9 @@ MOST_CANDIDATES = 5
 LONGEST_NAME = 512  # characters
 COMPARED = 24  # layouts per hypothesis whose score is computed
 MOST_COMPARED = 6  # classes of twins that are compared in full
+
+# (id of the state dict, whether described) -> the answer.
+_KEPT: KeptWith[Checkpoint, dict[tuple[int, bool], Recognition]] = KeptWith(lambda _: {})
 
 
 @without_collecting()
@@ -61,7 +64,7 @@ def recognise(
     if state is None or not state.tensors:
         return _recognise(checkpoint, state, index)
     mine = index is None and any(state is one for one in checkpoint.state_dicts)
-    kept = _kept_of(checkpoint) if mine else {}
+    kept = _KEPT.of(checkpoint) if mine else {}
     found = kept.get((id(state), describe))
     if found is None:
         found = kept.get((id(state), False)) or _recognise(checkpoint, state, index)
@@ -70,19 +73,6 @@ def recognise(
             found = replace(found, structure=_structure(state, checkpoint))
         kept[id(state), describe] = found
     return found
-
-
-_Kept = dict[tuple[int, bool], Recognition]
-# By the checkpoint's id, which nobody else has while it lives.
-_KEPT: dict[int, _Kept] = {}
-
-
-def _kept_of(checkpoint: Checkpoint) -> _Kept:
-    """(id of the state dict, whether described) -> the answer, of a checkpoint that is still there."""
-    key = id(checkpoint)
-    if key not in _KEPT:
-        weakref.finalize(checkpoint, _KEPT.pop, key, None).atexit = False
-    return _KEPT.setdefault(key, {})
 
 
 def _recognise(checkpoint: Checkpoint, state: StateDict | None, index: Index | None) -> Recognition:

@@ -102,7 +102,7 @@ class TargetKind(StrEnum):
     CODE = "code"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Target:
     """The state dict that should come out of a repair.
 

@@ -19,6 +19,7 @@ from inspector.errors import NeedsWholeFile, ReadError
 from inspector.flops.report import CostReport
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import FileRef, ModelFacts
+from inspector.kept_with import KeptWith
 from inspector.keys.report import KeyReport, RepairPlan
 from inspector.params.report import ParameterReport
 from inspector.units import counted
@@ -164,7 +165,13 @@ def keys_of(
 
 def target_key(target: Target) -> str:
     """A digest of everything in it: Streamlit's own takes a second for thousands of tensors."""
-    return hashlib.sha256(repr(target).encode("utf-8", "surrogatepass")).hexdigest()
+    return _TARGET_KEYS.of(target)
+
+
+# A page asks at every run, of a target that it was given before.
+_TARGET_KEYS: KeptWith[Target, str] = KeptWith(
+    lambda target: hashlib.sha256(repr(target).encode("utf-8", "surrogatepass")).hexdigest()
+)
 
 
 @st.cache_resource(max_entries=48, show_spinner="Comparing keys …", hash_funcs={Target: target_key})

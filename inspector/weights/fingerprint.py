@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import find_dtype
-from inspector.weights.histogram import counts_between
+from inspector.weights.counts_of_many import counts_of_many
 from inspector.weights.report import Fingerprint, TensorStatistics, WeightsReport
 
 # A normal distribution has 6 in 100,000 elements beyond 4 rms; they are counted in the outermost bins.
@@ -38,7 +39,7 @@ def fingerprint(
     return Fingerprint(
         names=tuple(s.name for s in rows),
         edges=tuple(edges.tolist()),
-        shares=tuple(_shares(s, edges) for s in rows),
+        shares=_shares(rows, edges),
         scale=SCALE,
     )
 
@@ -48,10 +49,13 @@ def _is_weight(statistics: TensorStatistics) -> bool:
     return len(statistics.shape) >= 2 and dtype is not None and dtype.floating and statistics.finite > 0
 
 
-def _shares(statistics: TensorStatistics, edges: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, ...]:
-    scale = statistics.rms if np.isfinite(statistics.rms) and statistics.rms > 0 else 1.0
-    reaching = edges.astype(np.float64) * scale
+def _shares(rows: Sequence[TensorStatistics], edges: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+    if not rows:
+        return ()
+    scales = np.array([s.rms if np.isfinite(s.rms) and s.rms > 0 else 1.0 for s in rows])
+    reaching = edges * scales[:, None]
     # Whatever lies beyond belongs to the outermost bins.
-    reaching[0] = min(reaching[0], statistics.minimum)
-    reaching[-1] = max(reaching[-1], statistics.maximum)
-    return tuple((counts_between(statistics, reaching) / statistics.numel).tolist())
+    reaching[:, 0] = np.minimum(reaching[:, 0], [s.minimum for s in rows])
+    reaching[:, -1] = np.maximum(reaching[:, -1], [s.maximum for s in rows])
+    shares = counts_of_many(rows, reaching) / np.array([s.numel for s in rows])[:, None]
+    return tuple(map(tuple, shares.tolist()))

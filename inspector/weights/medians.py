@@ -19,5 +19,4 @@ def median(values: NDArray[Any]) -> float:
     if ordered.dtype.kind == "f" and np.isnan(ordered[-1]):
         return math.nan
     half = len(ordered) // 2
-    middle = ordered[half : half + 1] if len(ordered) % 2 else ordered[half - 1 : half + 1]
-    return float(np.mean(middle))
+    return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)

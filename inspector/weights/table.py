@@ -100,7 +100,7 @@ def finite_cells(
         order = np.argsort(value, kind="stable")
         order = order[np.isfinite(value[order])]
         return value[order], value[order], counts[order]
-    keep = (codes & 0x7F80) != 0x7F80
+    keep = is_finite(codes, table.of)
     codes, counts = codes[keep], counts[keep]
     # Codes ascend by size, the negative ones behind the others, and 0x8000 is another zero.
     positive, zero = int(np.searchsorted(codes, 1)), int(np.searchsorted(codes, 0x8000))
@@ -112,9 +112,21 @@ def finite_cells(
         slice(positive, zero),
     )
     codes, counts = (np.concatenate([array[way] for way in ways]) for array in (codes, counts))
+    return *ends_of(codes, table.of, exact=exact), counts
+
+
+def is_finite(codes: NDArray[np.uint16], of: str) -> NDArray[np.bool_]:
+    """(n,): which cells hold finite values. of: see `ValueTable`."""
+    return np.isfinite(_meant(codes, of)) if of else (codes & 0x7F80) != 0x7F80
+
+
+def ends_of(codes: NDArray[np.uint16], of: str, *, exact: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper ends of finite cells in any order, as `finite_cells` gives them."""
+    if of:
+        return _meant(codes, of), _meant(codes, of)
     near = _value_of(codes)
     far = near if exact else _value_of_next(codes)
-    return np.minimum(near, far), np.maximum(near, far), counts
+    return np.minimum(near, far), np.maximum(near, far)
 
 
 def _value_of(codes: NDArray[np.uint16]) -> NDArray[np.float64]:

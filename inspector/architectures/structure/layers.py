@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from inspector.architectures.structure.directions import (
     with_first,
@@ -130,7 +130,13 @@ def _layers(path: str, tensors: Tensors, below: Collection[int]) -> Iterator[Lay
 
 
 def _said(tensors: Tensors) -> str:
-    return ", ".join(f"{name} {human_shape(shape)}" for name, shape in tensors.items())
+    return _written(tuple(tensors.items()))
+
+
+# Blocks that repeat say the same.
+@lru_cache(maxsize=4096)
+def _written(tensors: tuple[tuple[str, Shape], ...]) -> str:
+    return ", ".join(f"{name} {human_shape(shape)}" for name, shape in tensors)
 
 
 def _attention(path: str, tensors: Tensors) -> tuple[Layer, set[str]] | None:
