@@ -98,10 +98,14 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("transposed linear layers", A, "transposed"),
     ("channels last (TensorFlow, Keras)", A, "channels-last"),
     ("axes in one of several orders (spconv)", A, "channels-last, with the number of orders"),
-    ("query, key and value fused or apart", R, "fused-attention with consent; cannot-tell: qkv-order"),
+    ("query, key and value fused or apart", A, "fused-attention, unasked where names prove the order; qkv-order"),
     ("biases of query and value without key", R, "query-value-bias with consent"),
     ("rotary halves split or interleaved", A, "rotary-halves between Meta and Hugging Face; cannot-tell: rope-layout"),
-    ("gate and up fused, experts stacked", U, "cannot-tell: gate-up-order, stacked-experts"),
+    (
+        "gate and up fused under another code's name, experts fused and stacked",
+        U,
+        "cannot-tell: gate-up-order, stacked-experts",
+    ),
     ("tied weights on one side only", R, "tied-weights, with consent where the target ties nothing"),
     ("tensors that share memory", R, "the writers: kept, or cloned and said"),
     ("a scalar as a vector of one", R, "scalar-shape"),
@@ -121,6 +125,8 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("nothing in common (strict=False loads nothing)", X, "refused, with 0 of n"),
     ("numbers in another order inside one tensor (patch merging, shift and scale)", R, "inner-order, libraries.md"),
     ("parts of one model saved apart (encoder and decoder, G and D, backbone and head)", R, "parts-apart"),
+    ("gate and value of a gated layer fused or apart", A, "fused-gates, with the order asked: gate-up-order"),
+    ("layers or experts stacked in one tensor, or numbered", R, "stacked-layers"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

@@ -229,7 +229,7 @@ def _half_precision(own: State, _: random.Random) -> Damaged:
     return damaged((Row(name, tensor, name) for name, tensor in cast.items()), cast)
 
 
-SPLIT = ("fused-attention",)
+IN_ORDER = {"qkv-order": "q-k-v"}
 TENSORS = (
     Corruption("counters as [1]", rebuilt(_counters_longer)),
     Corruption("counters as [1] in the target", _counters_shorter),
@@ -240,10 +240,12 @@ TENSORS = (
         at={"transposed": lambda name: "transposed" if _is_linear(name) else "as-it-is"},
     ),
     Corruption("1x1 convolution as Linear", rebuilt(_squeezed)),
-    Corruption("q, k, v apart", _apart, SPLIT),
-    Corruption("q, k, v in one", _taken_apart(lambda tensor: tensor), SPLIT),
-    Corruption("k, v, q in one, target apart", _taken_apart(lambda t: _ordered(t, (1, 2, 0))), expects=Answer.WAIT),
-    Corruption("heads in one, target apart", _taken_apart(_interleaved), expects=Answer.WAIT),
+    Corruption("q, k, v apart", _apart, answers=IN_ORDER),
+    Corruption("q, k, v in one", _taken_apart(lambda tensor: tensor), answers=IN_ORDER),
+    Corruption(
+        "k, v, q in one, target apart", _taken_apart(lambda t: _ordered(t, (1, 2, 0))), answers={"qkv-order": "k-v-q"}
+    ),
+    Corruption("heads in one, target apart", _taken_apart(_interleaved), answers={"qkv-order": f"{HEADS}-heads"}),
     Corruption("k, v, q in one", _in_place(lambda tensor: _ordered(tensor, (1, 2, 0))), expects=Answer.TELL),
     Corruption("heads interleaved in one", _in_place(_interleaved), expects=Answer.TELL),
     Corruption("rotary halves", rebuilt(_rotary), expects=Answer.TELL),

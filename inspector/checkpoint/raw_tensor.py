@@ -91,6 +91,12 @@ class RawTensor:
         """A view of these along the first axis."""
         return replace(self, array=self.array[first:last])
 
+    def take(self, rows: Sequence[int]) -> RawTensor:
+        """A copy of these along the first axis, in this order."""
+        if self.bare:
+            return self._own((len(rows), *self.shape[1:]))
+        return RawTensor(self.dtype, self.array[list(rows)])
+
     def columns(self, first: int, last: int) -> RawTensor:
         """A view of these along the second axis."""
         return replace(self, array=self.array[:, first:last])

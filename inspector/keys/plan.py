@@ -18,6 +18,7 @@ from inspector.keys.placing.layouts import lies_as_torch, shown_by, where_from
 from inspector.keys.placing.provenance import written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
+from inspector.keys.recast import give_back_whole, stand_in
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
 
@@ -42,12 +43,18 @@ def draft(
     places = [Leaf(t.name, t.shape) for t in target.tensors]
     own_names = [leaf.name for leaf in leaves]
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
+    own_leaves, own_places = leaves, places
+    # In which order parts lie in a whole changes nothing of where they go: it is no doubt about names.
+    inside = questions.again()
+    stands = stand_in(leaves, places, rules=rules, questions=inside)
+    leaves, places = stands.leaves, stands.places
     names_only = any(place.shape is None for place in places)
     source = grow(leaves, names_only=names_only, in_order=keeps_order(leaves, ordered))
     goal = grow(places, names_only=names_only, in_order=keeps_order(places, target.ordered))
     made = Draft(source=source, target=goal, rules={rule.id: rule for rule in rules})
     sides = Sides(leaves, places, ordered, target.ordered)
     links, dropped, made.held = place(sides, source, goal, rules, questions)
+    questions.take(inside)
     made.lost_order = lost_order(sides) if not links else ""
     linked = {link.source.name for link in links}
     away = linked | {leaf.name for leaf in made.held} | {leaf.name for leaf, _ in dropped}
@@ -64,9 +71,10 @@ def draft(
     made.steps += [_leaving(leaf, move) for leaf, move in dropped]
     made.missing = [place for place in places if place.name not in filled]
     extra = [leaf for leaf in leaves if leaf.name not in away]
+    shown = {x.target.name for x in links if stands.shown_axes(x.source.name, x.target.name)}
     for rule in rules:
         if rule.steps is not None:
-            extra = _settle(made, rule, extra, target, questions)
+            extra = _settle(made, rule, extra, target, questions, shown)
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
@@ -76,6 +84,7 @@ def draft(
         if at.get(link.source.name, link.target.name) is not None:
             for move in link.moves:
                 made.moves.setdefault(move.key, []).append((link, move))
+    give_back_whole(made, stands, own_leaves, own_places)
     give_back(made, spelled)
     return made
 
@@ -121,7 +130,9 @@ def _leaving(leaf: Leaf, move: Move) -> Step:
     )
 
 
-def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, questions: Questions) -> list[Leaf]:
+def _settle(
+    made: Draft, rule: Rule, extra: list[Leaf], target: Target, questions: Questions, shown: Collection[str]
+) -> list[Leaf]:
     if rule.steps is None:
         return extra
     left = Leftovers(
@@ -132,6 +143,7 @@ def _settle(made: Draft, rule: Rule, extra: list[Leaf], target: Target, question
         missing=tuple(made.missing),
         questions=questions,
         turned=frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None),
+        oriented=frozenset(shown),
         elsewhere=made.elsewhere,
         writer=made.writer,
         reader=made.reader,

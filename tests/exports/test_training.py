@@ -165,7 +165,7 @@ def test_another_order_of_the_target_gets_other_indices(kind, tmp_path):
 def test_moments_are_joined_and_taken_apart_with_their_matrices(kind, apart, tmp_path):
     model, optimizer = trained(OPTIMIZERS[kind], lambda: Net(apart=not apart))
     content = {"model": renamed(model.state_dict(), lambda k: f"module.{k}"), "optim": optimizer.state_dict()}
-    _, made = repaired(tmp_path, content, target(Net(apart=apart)), accept=("fused-attention",))
+    _, made = repaired(tmp_path, content, target(Net(apart=apart)), choose={"qkv-order": "q-k-v"})
     fresh = Net(apart=apart)
     fresh.load_state_dict(made["model"])
     again = OPTIMIZERS[kind](fresh)

@@ -130,7 +130,7 @@ def attention(names):
 def test_class_67_query_key_and_value(file_of, target_of, unsure):
     apart, fused = attention({"q_proj": (4, 4), "k_proj": (4, 4), "v_proj": (4, 4)}), attention({"qkv": (12, 4)})
     report = diagnose(file_of(apart, ordered=False), target_of(fused))
-    assert report.plan.needs_accept == ("fused-attention",) and unsure(report) == {"qkv-order": "warning"}
+    assert [q.id for q in report.plan.ambiguities] == ["qkv-order"] and unsure(report) == {"qkv-order": "warning"}
     assert unsure(diagnose(file_of(fused), target_of(fused))) == {}
 
 
@@ -241,3 +241,22 @@ def test_class_88_patch_mergings_of_openmmlab_are_reordered(file_of, target_of):
     plan = diagnose(file_of(ours), target_of(goal)).plan
     (step,) = [s for s in plan.steps if s.rule == "inner-order"]
     assert plan.complete and (step.target, step.value) == ("layers.0.downsample.reduction.weight", "merging:4,2,2")
+
+
+def test_class_90_gate_and_value(file_of, target_of):
+    rest = {"norm.weight": (4,), "mlp.down_proj.weight": (4, 8)}
+    apart = rest | {"mlp.gate_proj.weight": (8, 4), "mlp.up_proj.weight": (8, 4)}
+    fused = rest | {"mlp.wi.weight": (16, 4)}
+    for ours, goal in ((apart, fused), (fused, apart)):
+        plan = diagnose(file_of(ours), target_of(goal)).plan
+        assert [q.id for q in plan.ambiguities] == ["gate-up-order"] and not plan.complete
+        assert diagnose(file_of(ours), target_of(goal), choose={"gate-up-order": "up-first"}).plan.complete
+
+
+def test_class_91_stacked_layers(file_of, target_of):
+    rest = {"norm.weight": (4,)}
+    numbered = rest | {f"experts.{i}.w1.weight": (8, 4) for i in range(3)}
+    for stack in ((3, 8, 4), (3, 4, 8), (24, 4)):
+        stacked = rest | {"experts.w1": stack}
+        for ours, goal in ((numbered, stacked), (stacked, numbered)):
+            assert diagnose(file_of(ours), target_of(goal)).plan.complete

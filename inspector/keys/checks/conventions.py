@@ -62,12 +62,15 @@ def _own(name: str) -> str:
 def _fused(context: Context) -> Iterator[Finding]:
     """The order of query, key and value in one matrix."""
     steps = context.draft.steps_by(lambda rule: rule.rests_on == QKV_ORDER)
-    steps = [s for s in steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None]
+    steps = [s for s in steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None and not s.declared]
     joined = [step.source or "" for step in steps]
+    known = {step.target for step in context.draft.steps if step.declared}
     other = [
         a
         for a, b in context.goes.items()
-        if _FUSED.search(b) and a.rpartition(".")[0].split(".")[-1:] != b.rpartition(".")[0].split(".")[-1:]
+        if b not in known
+        and _FUSED.search(b)
+        and a.rpartition(".")[0].split(".")[-1:] != b.rpartition(".")[0].split(".")[-1:]
     ]
     found = [*joined, *(a for a in other if a not in joined)]
     if found:

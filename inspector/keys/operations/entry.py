@@ -27,12 +27,15 @@ class Moment(StrEnum):
 class Part:
     """What one tensor of the file must hold for a step to have made its tensor. rows: only these of it, None for all.
 
+    among: only these rows, in this order, where they are no run. turned: rows of it with the last two axes exchanged.
     source None: no tensor of the file holds this part, and it must be zero.
     """
 
     source: str | None
     tensor: RawTensor
     rows: tuple[int, int] | None = None
+    among: tuple[int, ...] | None = None
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from inspector.keys.optimizer.map import ELEMENTWISE, LAZY, OptimizerMap
 from inspector.keys.report import RepairPlan, Step, StepKind
 
 # Operations that move elements and change none, so that they do the same to moments.
-_MOVES = frozenset({"keep", "reshape", "permute", "merge", "split"})
+_MOVES = frozenset({"keep", "reshape", "permute", "merge", "split", "grouped"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

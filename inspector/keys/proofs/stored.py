@@ -103,11 +103,15 @@ class BytesTally:
         return True
 
     def _holds(self, part: Part, info: TensorInfo) -> bool:
-        if part.rows is None and part.tensor.dtype == info.dtype:
+        if part.rows is None and part.among is None and part.tensor.dtype == info.dtype:
             return is_stored_as(self._checkpoint, info, part.tensor.raw_bytes)
         source = read_raw(self._checkpoint, info)
         if part.rows is not None:
             source = source.rows(*part.rows)
+        if part.among is not None:
+            last = len(source.shape) - 1
+            turned = source.permute((*range(last - 1), last, last - 1)) if part.turned else source
+            source = turned.take(part.among)
         if source.dtype == part.tensor.dtype:
             return np.array_equal(source.raw_bytes, part.tensor.raw_bytes)
         # The model computes in another type: what it holds must be the file's numbers, cast.

@@ -18,6 +18,7 @@ from inspector.findings import FindingKind, Severity
 from inspector.keys.placing.layouts import Elsewhere
 from inspector.keys.placing.provenance import Library
 from inspector.keys.placing.tree import Leaf, Node, Path
+from inspector.keys.recast import Recast
 from inspector.keys.report import Ambiguity, Cost, Evidence, RuleUse, Step, StepKind
 
 
@@ -177,7 +178,8 @@ class Leftovers:
 
     links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
     missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
-    questions: where a rule asks what shapes do not tell. turned: the target names whose axes a rule has put in order.
+    questions: where a rule asks what shapes do not tell. turned: the target names whose axes a rule has put in order;
+    oriented: parts of a matrix whose shape shows which way round it lies.
     elsewhere: something shows another library's layout (`placing/layouts.py`), so that a square matrix proves nothing.
     writer, reader: the libraries that the names of the file and of the target prove (`placing/provenance.py`).
     """
@@ -189,6 +191,7 @@ class Leftovers:
     missing: Sequence[Leaf]
     questions: Questions
     turned: frozenset[str] = frozenset()
+    oriented: frozenset[str] = frozenset()
     elsewhere: Elsewhere = Elsewhere.NOTHING
     writer: Library | None = None
     reader: Library | None = None
@@ -259,7 +262,8 @@ class Renames(IntEnum):
 class Rule:
     """One entry of `RULES`: what it is called, what the engine must know about it, and what it proposes.
 
-    The engine knows no rule by its id. Each proposes in one way: by `spells`, `routes`, `leaf_links` or `steps`.
+    The engine knows no rule by its id. Each proposes in one way: by `spells`, `recasts`, `routes`, `leaf_links` or
+    `steps`.
     """
 
     # Stable: what `--accept` names, and the id of its finding.
@@ -299,6 +303,8 @@ class Rule:
 
     # How names are written, before anything is compared (see `placing/spelling.py`).
     spells: Callable[[Sequence[Leaf], Sequence[Leaf], Questions], Iterable[Spelling]] | None = None
+    # What one side has as one tensor and the other in several (see `keys/recast.py`).
+    recasts: Callable[[Sequence[Leaf], Sequence[Leaf], Questions], Iterable[Recast]] | None = None
     # Where subtrees go (name rules).
     routes: Callable[[Pair], Iterable[Route]] | None = None
     # Where the tensors of one module go.

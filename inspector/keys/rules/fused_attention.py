@@ -1,44 +1,178 @@
-"""Query, key and value of an attention as one matrix or as three: in_proj_weight, qkv.weight; q_proj, k_proj, v_proj.
+"""Query, key and value of an attention as one matrix or as three; key and value as one or as two.
 
-The parts lie below each other, query first, as torch's MultiheadAttention and timm have them; the names of the separate
-side say which is which. A matrix that is interleaved by heads has the same shape, and no name tells: so it needs
-consent, and a name that is known for interleaving (query_key_value) is left alone.
+torch's MultiheadAttention (in_proj_weight) and transformers' Conv1D (c_attn, which lies (in, out)) have query, key and
+value below each other; so have timm's blocks and Phi-3. Of the other names several codes write several orders: OPT k,
+v, q; nanoGPT's forks k, q, v; Megatron, BLOOM and GPT-NeoX head by head; Megatron's first version row by row. Sources:
+transformers modeling_gpt2.py, modeling_bloom.py, modeling_gpt_neox.py, modeling_phi3.py and convert_opt_*;
+timm layers/attention.py; torch/nn/modules/activation.py; Megatron-LM checkpointing.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import permutations
 
-from inspector.keys.report import Cost, Step
-from inspector.keys.rules.entry import QKV_ORDER, Leftovers, Rule
-from inspector.keys.rules.stacked import Form, stack
+from inspector.checkpoint.types import Shape
+from inspector.keys.placing.provenance import shown_in
+from inspector.keys.placing.tree import Leaf
+from inspector.keys.recast import Recast
+from inspector.keys.report import Cost
+from inspector.keys.rules.entry import QKV_ORDER, Questions, Rule
+from inspector.keys.rules.stacked import Family, Order, heads, recasts
 
-# What stands between the attention's own name and weight or bias when they are one.
-_FUSED = ("in_proj_", "in_proj.", "qkv.", "to_qkv.", "Wqkv.")
 # (query, key, value) as they are called apart.
-_FORMS = (
-    Form(("q_proj", "k_proj", "v_proj"), _FUSED),
-    Form(("query", "key", "value"), _FUSED),
-    Form(("q", "k", "v"), _FUSED),
-    Form(("to_q", "to_k", "to_v"), _FUSED),
-    Form(("wq", "wk", "wv"), _FUSED),
+_TRIPLES = (
+    ("q_proj", "k_proj", "v_proj"),
+    ("query", "key", "value"),
+    ("q", "k", "v"),
+    ("to_q", "to_k", "to_v"),
+    ("wq", "wk", "wv"),
+    ("w_q", "w_k", "w_v"),
+    ("W_q", "W_k", "W_v"),
+    ("Wq", "Wk", "Wv"),
+    ("WQ", "WK", "WV"),
+    ("W_Q", "W_K", "W_V"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("linear_q", "linear_k", "linear_v"),
+    ("q_linear", "k_linear", "v_linear"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("proj_q", "proj_k", "proj_v"),
+    ("fc_q", "fc_k", "fc_v"),
+    ("w_qs", "w_ks", "w_vs"),
+    ("queries", "keys", "values"),
+    ("attn_q", "attn_k", "attn_v"),
+    ("query_layer", "key_layer", "value_layer"),
+    ("toq", "tok", "tov"),
+)
+# Phi-3's layers, as vLLM and transformers name them.
+PHI = tuple(
+    rf"(^|\.)layers\.0\.{end}\.weight$" for end in (r"self_attn\.qkv_proj", r"mlp\.gate_up_proj", "input_layernorm")
+)
+_END = r"\.(weight|bias|kernel)$"
+_LETTERS = "qkv|kqv|kvq|qvk|vqk|vkq"
+_WHOLE = re.compile(
+    rf"(^|\.)(in_proj_(weight|bias)$|(in_proj|c_attn|W_pack|query_key_value|key_query_value|query_value_key"
+    rf"|(\w+_)?(w|to_?)?({_LETTERS})(_\w+)?){_END})",
+    re.IGNORECASE,
+)
+_PAIRS = re.compile(rf"(^|\.)((\w+_)?(w|to_?|c_)?(kv|vk)(_\w+)?|key_value|query_free_kv){_END}", re.IGNORECASE)
+_NAMES = {"query_key_value": "qkv", "key_query_value": "kqv", "query_value_key": "qvk"}
+_SAYS = {"q": "query", "k": "key", "v": "value"}
+# Of these orders a code is known; the others are asked about behind them.
+_KNOWN = ("qkv", "kqv", "kvq", "qvk")
+_OF_BLOCK = r"(^|\.)blocks\.0\.(0\.)?"
+_BLOCK = _OF_BLOCK + r"attn\."
+
+
+def _letters(name: str) -> str:
+    """The order that the whole's own name claims: "kqv" of to_kqv.weight."""
+    own = re.sub(r"[._](weight|bias|kernel)$", "", name).rpartition(".")[2].lower()
+    found = re.search(rf"({_LETTERS})", own)
+    return _NAMES.get(own) or (found[1] if found else "")
+
+
+def _claims(name: str) -> str:
+    return "-".join(_letters(name))
+
+
+def _claims_pair(name: str) -> str:
+    own = re.sub(r"[._](weight|bias|kernel)$", "", name).rpartition(".")[2].lower()
+    return "v-k" if re.search(r"(^|_|w|to)vk", own) else "k-v"
+
+
+def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> str:
+    """The order that the names around it prove. shapes: as `shapes_of_names` gives them."""
+    in_order = "q-k-v"
+    # transformers' Conv1D lies (in, out), and every network that has it splits its columns so.
+    if turned and re.search(r"(^|\.)h\.[0-9]+\.(attn|attention)\.c_attn\.", name):
+        return in_order
+    if not in_target:
+        return ""
+    if re.search(r"(^|\.)in_proj_weight$", name) and shown_in(shapes, (r"(^|\.)out_proj\.weight$",)):
+        return in_order
+    timm = (
+        _BLOCK + r"qkv\.weight$",
+        _BLOCK + r"proj\.weight$",
+        _OF_BLOCK + r"mlp\.fc0\.weight$",
+        _OF_BLOCK + r"norm0\.",
+    )
+    if re.search(r"\.attn\.qkv\.", name) and all(shown_in(shapes, (pattern,)) for pattern in timm):
+        return in_order
+    return in_order if all(shown_in(shapes, (pattern,)) for pattern in PHI) else ""
+
+
+def _orders(shapes: tuple[Shape, ...]) -> list[Order]:
+    found = []
+    named = [*_KNOWN, *("".join(p) for p in permutations("qkv") if "".join(p) not in _KNOWN)]
+    for letters in named:
+        said = ", ".join(_SAYS[letter] for letter in letters)
+        found.append(Order("-".join(letters), f"{said} below each other", tuple("qkv".index(x) for x in letters)))
+    for number in heads(shapes):
+        size = min(shape[0] for shape in shapes) // number
+        found.append(
+            Order(
+                f"{number}-heads",
+                f"query, key and value head by head, {number} heads of {size} rows for the key (Megatron, GPT-NeoX)",
+                (0, 1, 2),
+                number,
+            )
+        )
+    if len({shape[0] for shape in shapes}) == 1:
+        found.append(Order("row-by-row", "a row of each in turn (Megatron's checkpoint_version 1)", (0, 1, 2), 0))
+    return found
+
+
+def _pair_orders(shapes: tuple[Shape, ...]) -> list[Order]:
+    found = [
+        Order("k-v", "key, value below each other", (0, 1)),
+        Order("v-k", "value, key below each other", (1, 0)),
+    ]
+    for number in heads(shapes):
+        size = min(shape[0] for shape in shapes) // number
+        found.append(
+            Order(f"{number}-heads", f"key and value head by head, {number} heads of {size} rows", (0, 1), number)
+        )
+    return [*found, Order("row-by-row", "a row of each in turn", (0, 1), 0)]
+
+
+_WHOLES = Family(
+    question=QKV_ORDER,
+    what="query, key and value",
+    parts=_TRIPLES,
+    whole=_WHOLE,
+    claims=_claims,
+    proves=_proves,
+    orders=_orders,
+    only={},
+)
+_HALVES = Family(
+    question="kv-order",
+    what="key and value",
+    parts=tuple(triple[1:] for triple in _TRIPLES),
+    whole=_PAIRS,
+    claims=_claims_pair,
+    proves=lambda name, shapes, turned, in_target: "",
+    orders=_pair_orders,
+    only={},
 )
 
 
-def _steps(left: Leftovers) -> Iterator[Step]:
-    return stack(left, _FORMS, rule=RULE.id, reason="Query, key and value below each other, in this order.")
+def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Recast]:
+    yield from recasts(leaves, places, questions, _WHOLES, rule=RULE.id)
+    yield from recasts(leaves, places, questions, _HALVES, rule=RULE.id)
 
 
 RULE = Rule(
     id="fused-attention",
     title="Query, key and value",
     says=(
-        "Puts query, key and value of an attention below each other into one matrix, or takes one apart; whether it is "
-        "interleaved by heads no name tells, so it needs `--accept`."
+        "Puts query, key and value of an attention (or key and value) into one matrix, or takes one apart, also where "
+        "it lies (in, out) or its parts are not equally large. The names of torch's, timm's, GPT-2's and Phi-3's "
+        "attentions prove the order; else it is asked: below each other in any order, head by head, or row by row."
     ),
     cost=Cost.LOSSLESS,
     done="query, key and value of {tensors} are joined or taken apart",
-    consent=True,
     rests_on=QKV_ORDER,
-    steps=_steps,
+    recasts=_recasts,
 )

@@ -1,46 +1,31 @@
-"""Matrices below each other in one, or apart: what the rules for attentions and for gated layers share."""
+"""Matrices that one side has as one and the other in parts: what the rules for attentions and gated layers share.
+
+Names say what is one (`qkv`, `c_attn`, `gate_up_proj`) and what are parts (`q_proj`, `k_proj`, `v_proj`); that together
+they have as many rows as the whole says that they correspond. In which order the parts lie in it no shape shows: a name
+may claim it, the names of a whole library prove it, else it is asked, once for all layers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from inspector.checkpoint.types import Shape
+from inspector.keys.operations.grouped import value_of
+from inspector.keys.placing.provenance import shapes_of_names
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.tree import Leaf
-from inspector.keys.report import Cost, Evidence, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link
+from inspector.keys.recast import Piece, Recast
+from inspector.keys.report import Ambiguity
+from inspector.keys.rules.entry import Link, Questions
+from inspector.units import counted
 
-_LEAVES = ("weight", "bias")
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """parts: the modules' names when they are apart, the upper one first. wholes: what may stand before weight or bias
-    when they are one."""
-
-    parts: tuple[str, ...]
-    wholes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """All parts of one form, of equal shapes. parent: the module around them."""
-
-    parent: str
-    leaf: str
-    form: Form
-    parts: tuple[Leaf, ...]
-
-    def whole(self, parent: str | None, there: Mapping[str, Leaf]) -> Leaf | None:
-        """The one tensor under this parent that has as many rows as all parts; None for none or several."""
-        if parent is None:
-            return None
-        start = f"{parent}." if parent else ""
-        rows, *rest = self.parts[0].shape or ()
-        shape = (len(self.parts) * rows, *rest)
-        found = [there.get(f"{start}{whole}{self.leaf}") for whole in self.form.wholes]
-        fitting = [leaf for leaf in found if leaf is not None and leaf.shape == shape]
-        return fitting[0] if len(fitting) == 1 else None
+_LEAVES = ("weight", "bias", "kernel")
+# Rows of one head that models have, the commonest first.
+_USUAL = (64, 128, 32, 80, 96, 48, 16, 256, 24, 40)
+_MOST_HEADS = 8
 
 
 def places_of(settled: Sequence[Link]) -> dict[str, str]:
@@ -64,52 +49,228 @@ def places_of(settled: Sequence[Link]) -> dict[str, str]:
     return {ours: theirs for ours, theirs in found.items() if ours not in torn}
 
 
-def stack(left: Leftovers, forms: Sequence[Form], *, rule: str, reason: str) -> Iterator[Step]:
-    """Parts of the file joined for a whole of the target, and wholes of the file taken apart for its parts."""
-    ours, theirs = {leaf.name: leaf for leaf in left.extra}, {leaf.name: leaf for leaf in left.missing}
-    our_sets, their_sets = list(_sets(ours, forms)), list(_sets(theirs, forms))
-    if not our_sets and not their_sets:
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In which order the parts lie in the whole. id: of the option. of: the parts by their numbers. groups: how often
+    they take turns; 0 for as often as the smallest part has rows."""
+
+    id: str
+    says: str
+    of: tuple[int, ...]
+    groups: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One kind of whole.
+
+    parts: what the modules are called when they are apart, the first part first. whole: a pattern for the end of the
+    whole's name, up to its leaf. claims: the order that a whole's own name says, "" for none. proves: the order of one
+    of a side's wholes, from its name, the names of that side, whether it lies (in, out), and whether that side is the
+    target: what a model is defined as is known from its library, what a file holds somebody may have changed. orders:
+    those that are asked about, for such parts.
+    """
+
+    question: str
+    what: str
+    parts: tuple[tuple[str, ...], ...]
+    whole: re.Pattern[str]
+    claims: Callable[[str], str]
+    proves: Callable[[str, Sequence[str], bool, bool], str]
+    orders: Callable[[tuple[Shape, ...]], Sequence[Order]]
+    # Names of parts that only these wholes have.
+    only: Mapping[tuple[str, ...], re.Pattern[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """The parts of one layer. shapes: in the order of the form."""
+
+    form: tuple[str, ...]
+    names: tuple[str, ...]
+    leaf: str
+    shapes: tuple[Shape, ...]
+
+    @property
+    def joined(self) -> Shape:
+        return (sum(shape[0] for shape in self.shapes), *self.shapes[0][1:])
+
+
+def recasts(
+    leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions, family: Family, *, rule: str
+) -> Iterator[Recast]:
+    """What one side has as one and the other in parts, cut as the parts are."""
+    for in_target in (False, True):
+        side, other = (places, leaves) if in_target else (leaves, places)
+        yield from _of_side(side, other, questions, family, rule=rule, in_target=in_target)
+
+
+def _of_side(
+    side: Sequence[Leaf], other: Sequence[Leaf], questions: Questions, family: Family, *, rule: str, in_target: bool
+) -> Iterator[Recast]:
+    apart = _sets(other, family)
+    wholes = [leaf for leaf in side if family.whole.search(leaf.name) and leaf.shape]
+    if not apart or not wholes:
         return
-    places = places_of(left.settled)
-    back = {theirs: ours for ours, theirs in places.items()}
-
-    def step(
-        kind: StepKind, source: Leaf, place: Leaf, more: tuple[str, ...] = (), rows: tuple[int, int] = (0, 0)
-    ) -> Step:
-        return Step(
-            kind=kind,
-            source=source.name,
-            target=place.name,
-            rule=rule,
-            reason=reason,
-            cost=Cost.LOSSLESS,
-            evidence=Evidence.RULE,
-            shape=place.shape,
-            more=more,
-            rows=rows,
-        )
-
-    for apart in our_sets:
-        whole = apart.whole(places.get(apart.parent), theirs)
-        if whole is not None and left.proves_rows(*apart.parts):
-            yield step(StepKind.MERGE, apart.parts[0], whole, tuple(part.name for part in apart.parts[1:]))
-    for apart in their_sets:
-        whole = apart.whole(back.get(apart.parent), ours)
-        if whole is not None and left.proves_rows(whole):
-            rows = (apart.parts[0].shape or (0,))[0]
-            for i, part in enumerate(apart.parts):
-                yield step(StepKind.SPLIT, whole, part, rows=(i * rows, (i + 1) * rows))
+    # A side that has both (self-attention in one, cross-attention in three) is cut only where the other has no whole.
+    names = {split_name(leaf.name)[1] for leaf in wholes}
+    rivals = [x for x in other if family.whole.search(x.name) and x.shape and split_name(x.name)[1] in names]
+    taken = Counter(found.joined for found in _sets(side, family))
+    wanted = Counter(found.joined for found in apart)
+    shapes = shapes_of_names(leaf.name for leaf in side)
+    cut = _cut_weights(wholes, apart, rivals, wanted - taken, family)
+    if not cut:
+        return
+    by_kind: dict[str, list[tuple[Leaf, _Set, bool]]] = {}
+    for leaf, found, turned in cut:
+        by_kind.setdefault(_kind(leaf.name), []).append((leaf, found, turned))
+    for kind, members in by_kind.items():
+        order, proved = _order(kind, members, shapes, questions, family, in_target=in_target)
+        modules = {_module(leaf.name): found for leaf, found, _ in members}
+        yield from (_recast(leaf, found, order, turned, rule, in_target, proved) for leaf, found, turned in members)
+        for leaf in wholes:
+            found = modules.get(_module(leaf.name))
+            bias = found is not None and len(leaf.shape or ()) == 1 and _biases(found, leaf, apart)
+            if found is not None and bias:
+                yield _recast(leaf, _as_bias(found), order, False, rule, in_target, proved)
 
 
-def _sets(leaves: Mapping[str, Leaf], forms: Sequence[Form]) -> Iterator[_Set]:
-    for name in leaves:
+def _module(name: str) -> str:
+    """'attn.in_proj_weight' and 'attn.in_proj_bias' are of one module."""
+    return re.sub(r"[._](weight|bias|kernel)$", "", name)
+
+
+def _kind(name: str) -> str:
+    return re.sub(r"(?<![A-Za-z_])[0-9]+(?=\.|$)", "N", _module(name))
+
+
+def _sets(leaves: Sequence[Leaf], family: Family) -> list[_Set]:
+    there = {leaf.name: leaf.shape for leaf in leaves}
+    found = []
+    for name in there:
         module, leaf = split_name(name)
-        parent, first = split_name(module)
+        parent, own = split_name(module)
         start = f"{parent}." if parent else ""
-        for form in forms:
-            if leaf in _LEAVES and first == form.parts[0]:
-                found = [leaves.get(f"{start}{part}.{leaf}") for part in form.parts]
-                parts = tuple(part for part in found if part is not None)
-                equal = len({part.shape for part in parts}) == 1
-                if len(parts) == len(found) and equal and all((parts[0].shape or (0,))[:1]):
-                    yield _Set(parent, leaf, form, parts)
+        for form in family.parts:
+            if leaf not in _LEAVES or own != form[0]:
+                continue
+            names = tuple(f"{start}{part}.{leaf}" for part in form)
+            shapes = tuple(shape for shape in map(there.get, names) if shape)
+            # Of no or other columns, or a lone bias: no parts of one matrix.
+            if len(shapes) == len(names) and len({shape[1:] for shape in shapes}) == 1:
+                found.append(_Set(form, names, leaf, shapes))
+    return found
+
+
+def _cut_weights(
+    wholes: Sequence[Leaf], apart: Sequence[_Set], rivals: Sequence[Leaf], free: Counter[Shape], family: Family
+) -> list[tuple[Leaf, _Set, bool]]:
+    """(whole, parts that it is cut like, whether it lies (in, out)) where sizes leave one way."""
+    by_shape: dict[Shape, list[_Set]] = {}
+    for found in apart:
+        if len(found.shapes[0]) > 1:
+            by_shape.setdefault(found.joined, []).append(found)
+    taken = Counter(leaf.shape for leaf in rivals)
+    made = []
+    for leaf in wholes:
+        shape = leaf.shape or ()
+        if len(shape) < 2 or taken[shape] > 0:
+            taken[shape] -= 1
+            continue
+        for turned in (False, True):
+            key = (*shape[:-2], shape[-1], shape[-2]) if turned else shape
+            sets = [
+                s for s in by_shape.get(key, ()) if s.form not in family.only or family.only[s.form].search(leaf.name)
+            ]
+            if turned and (len(shape) != 2 or shape[0] == shape[1]):
+                continue
+            ways = {found.shapes for found in sets}
+            if len(ways) == 1 and free[key] > 0:
+                free[key] -= 1
+                form = Counter(found.form for found in sets).most_common(1)[0][0]
+                made.append((leaf, next(found for found in sets if found.form == form), turned))
+                break
+    return made
+
+
+def _biases(found: _Set, leaf: Leaf, apart: Sequence[_Set]) -> bool:
+    return (sum(shape[0] for shape in found.shapes),) == leaf.shape and any(
+        one.form == found.form and one.leaf == "bias" for one in apart
+    )
+
+
+def _as_bias(found: _Set) -> _Set:
+    names = tuple(f"{_module(name)}.bias" for name in found.names)
+    return _Set(found.form, names, "bias", tuple(shape[:1] for shape in found.shapes))
+
+
+def _order(
+    kind: str,
+    members: Sequence[tuple[Leaf, _Set, bool]],
+    shapes: Sequence[str],
+    questions: Questions,
+    family: Family,
+    *,
+    in_target: bool,
+) -> tuple[Order, bool]:
+    """(the order, whether it is shown). While it is asked, the likeliest, and the plan is open."""
+    first, found, turned = members[0]
+    orders = {order.id: order for order in family.orders(found.shapes)}
+    proved = family.proves(first.name, shapes, turned, in_target)
+    if proved in orders:
+        return orders[proved], True
+    claimed = family.claims(first.name)
+    ids = sorted(orders, key=lambda one: one != claimed)
+    side = "target" if in_target else "file"
+    named = f", {orders[claimed].says} by its name" if claimed in orders else ""
+    many = counted(len(members), "matrix", "matrices")
+    answer = questions.ask(
+        Ambiguity(
+            id=family.question,
+            question=(
+                f"{many} of the {side} ({first.name} first) {'have' if members[1:] else 'has'} {family.what} in "
+                f"one{named}; no shape shows in which order. Each answer loads. How do they lie in it?"
+            ),
+            options=tuple((one, orders[one].says) for one in ids),
+        ),
+        place=kind,
+    )
+    return orders[answer if answer is not None else ids[0]], False
+
+
+def _recast(leaf: Leaf, found: _Set, order: Order, turned: bool, rule: str, in_target: bool, proved: bool) -> Recast:
+    rows = [shape[0] for shape in found.shapes]
+    groups = order.groups or min(rows)
+    runs = [rows[part] // groups for part in order.of]
+    starts = [sum(runs[:i]) for i in range(len(runs))]
+    parent = _parent(leaf.name)
+    pieces = []
+    for at, part in enumerate(order.of):
+        own = ".".join(found.names[part].split(".")[-2:])
+        name = f"{parent}.{own}" if parent else own
+        pieces.append(Piece(Leaf(name, found.shapes[part]), (starts[at], starts[at] + runs[at])))
+    return Recast(
+        rule=rule,
+        reason=f"In one matrix {order.says}.",
+        whole=leaf,
+        pieces=tuple(pieces),
+        in_target=in_target,
+        value=value_of(groups, runs, turned=turned and len(leaf.shape or ()) > 1),
+        turned=turned,
+        proved=proved,
+        plain=groups == 1 and not turned and len(set(runs)) == 1,
+    )
+
+
+def _parent(name: str) -> str:
+    module, leaf = split_name(name)
+    return module if leaf.startswith("in_proj_") else split_name(module)[0]
+
+
+def heads(shapes: tuple[Shape, ...]) -> list[int]:
+    """Into how many groups parts of these rows can be divided, the likeliest first."""
+    rows = [shape[0] for shape in shapes]
+    least = min(rows)
+    numbers = [n for n in range(2, least // 2 + 1) if all(size % n == 0 for size in rows)]
+    sizes = [least // size for size in _USUAL if least % size == 0 and least // size in numbers]
+    return list(dict.fromkeys([*sizes, *numbers]))[:_MOST_HEADS]

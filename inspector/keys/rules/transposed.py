@@ -45,7 +45,10 @@ def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
     module, leaf = split_name(link.target.name)
     name = leaf.removesuffix("weight") + "bias"
     bias = there.get(f"{module}.{name}" if module else name)
-    return bias is not None and bias.source.shape == (link.target.shape or ())[:1]
+    # transformers' Conv1D in the target is (in, out) itself.
+    turned = voucher_of(link.target, link.source) is Voucher.CONV1D
+    shape = link.target.shape or ()
+    return bias is not None and (bias.source.shape == shape[:1] or (turned and bias.source.shape == shape[1:]))
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
@@ -60,7 +63,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
     shown = shown_ways(left)
     for link in left.settled:
-        if is_square(link) and link.target.name not in left.turned and lies_turned(link, shown, left):
+        known = link.target.name in left.turned or link.target.name in left.oriented
+        if is_square(link) and not known and lies_turned(link, shown, left):
             says = "Square, and stored the other way round as every other matrix of this name, or by the user's word."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
 
