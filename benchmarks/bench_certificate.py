@@ -24,6 +24,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+# Run as a file, as `make bench` does.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from benchmarks.certificate.networks import NETWORKS, TUNED_ON
 from benchmarks.certificate.wrong import State, Wrong, all_wrong, shuffled
 from inspector.architectures.types import Target, TargetKind, TargetTensor
@@ -157,7 +160,9 @@ def main() -> int:
     from safetensors.numpy import load_file
 
     torch.set_num_threads(1)
-    folder, wanted = Path(sys.argv[1]), sys.argv[2:]
+    if len(sys.argv) < 2:
+        print("No folder of trained networks is named: the sample alone.")
+    folder, wanted = Path(sys.argv[1] if len(sys.argv) > 1 else "."), sys.argv[2:]
     rows: list[Row] = []
     columns = "network|by|tensors|chains held|proved|contradicted|open|wrong|wrongly proved|shuffled|never trained|s"
     print(f"| {' | '.join(columns.split('|'))} |")
