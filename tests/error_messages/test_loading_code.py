@@ -1,4 +1,4 @@
-"""Pasted loading code: 90 faults by kind and line, 96 healthy scripts left alone, corrected lines that run."""
+"""Pasted loading code: 95 faults by kind and line, 100 healthy scripts left alone, corrected lines that run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_healthy_script_is_left_alone(number: int) -> None:
 
 
 def test_there_are_enough_and_every_kind_has_one() -> None:
-    assert len(BROKEN) >= 90 and len(HEALTHY) >= 96
+    assert len(BROKEN) >= 95 and len(HEALTHY) >= 100
     assert {heading.split()[0] for heading, _ in BROKEN} == {fault.kind for fault in FAULTS}
 
 

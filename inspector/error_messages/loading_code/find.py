@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inspector.checkpoint.types import Checkpoint
-from inspector.error_messages.loading_code import assigned, given, opening, using, wrapping
+from inspector.error_messages.loading_code import assigned, given, opening, undone, using, wrapping
 from inspector.error_messages.loading_code.entry import Code, Fault
 from inspector.error_messages.loading_code.events import scopes_of
 from inspector.error_messages.loading_code.snippet import find_snippet
@@ -18,6 +18,7 @@ FAULTS: tuple[Fault, ...] = (
     *opening.FAULTS,
     *wrapping.FAULTS,
     *using.FAULTS,
+    *undone.FAULTS,
 )
 _QUOTED = 140
 # Reads and loads. Faults are looked for by comparing them with one another.
