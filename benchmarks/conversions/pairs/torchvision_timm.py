@@ -1,0 +1,71 @@
+"""torchvision's other families beside timm's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+from benchmarks.conversions.pairs.hf_vision import TIMM, TORCHVISION, timm_model, torchvision_model
+from benchmarks.conversions.sides import Pair, Side, picture
+
+
+def _two(name: str, ours: str, theirs: str, size: int = 64, same: str = "epsilon of the norms", **options: Any) -> Pair:
+    return Pair(
+        id=name,
+        ours=Side(library=TORCHVISION, build=torchvision_model(ours, num_classes=7)),
+        theirs=Side(library=TIMM, build=timm_model(theirs, num_classes=7, **options)),
+        input=picture(size),
+        same=same,
+    )
+
+
+def _swin_v2() -> Pair:
+    def build() -> nn.Module:
+        from torchvision.models.swin_transformer import PatchMergingV2, SwinTransformer, SwinTransformerBlockV2
+
+        from benchmarks.conversions.pairs.hf_vision import epsilon
+
+        return epsilon(
+            SwinTransformer(
+                patch_size=[4, 4],
+                embed_dim=24,
+                depths=[2, 2, 2],
+                num_heads=[2, 4, 8],
+                window_size=[4, 4],
+                num_classes=7,
+                block=SwinTransformerBlockV2,
+                downsample_layer=PatchMergingV2,
+            )
+        )
+
+    theirs = timm_model(
+        "swinv2_tiny_window8_256",
+        img_size=64,
+        embed_dim=24,
+        depths=(2, 2, 2),
+        num_heads=(2, 4, 8),
+        window_size=4,
+        num_classes=7,
+    )
+    return Pair(
+        id="Swin v2",
+        ours=Side(library=TORCHVISION, build=build, fixed=("relative_coords_table",)),
+        theirs=Side(library=TIMM, build=theirs, fixed=("relative_coords_table",)),
+        input=picture(64),
+        accept=("query-value-bias",),
+        same="epsilon of the norms",
+    )
+
+
+def pairs() -> Iterator[Pair]:
+    yield _swin_v2()
+    yield _two("EfficientNet v2-S", "efficientnet_v2_s", "efficientnetv2_s")
+    yield _two("MobileNet v3 large", "mobilenet_v3_large", "mobilenetv3_large_100")
+    yield _two("RegNetY 400MF", "regnet_y_400mf", "regnety_004")
+    yield _two("RegNetX 400MF", "regnet_x_400mf", "regnetx_004")
+    yield _two("MaxViT-T", "maxvit_t", "maxvit_tiny_tf_224", 224, "epsilon of the norms, padding", img_size=224)
+    yield _two("EfficientNet-B0", "efficientnet_b0", "efficientnet_b0")
+    yield _two("DenseNet-121", "densenet121", "densenet121")
+    yield _two("VGG-11", "vgg11_bn", "vgg11_bn", 224)
