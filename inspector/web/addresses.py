@@ -114,7 +114,6 @@ def _take(where: str) -> Hand | None:
     session.put_down()
     shelf.put_up_archive(found, the_store().name_of(found.sha256, session.owner()))
     st.switch_page("pages/files.py")
-    return None
 
 
 def _taken(where: str) -> Hand | Stored:

@@ -7,6 +7,8 @@ main_pretrain.py, sthalles/SimCLR, lucidrains/byol-pytorch); the networks inside
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ _VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 3, "num_heads
 
 def _mlp(*sizes: int, norms: bool = False) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for n, (a, b) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for n, (a, b) in enumerate(pairwise(sizes)):
         layers.append(nn.Linear(a, b))
         if n < len(sizes) - 2:
             layers += [nn.BatchNorm1d(b), nn.ReLU()] if norms else [nn.ReLU()]
@@ -40,6 +42,10 @@ class _Resnet(nn.Module):
         self.head = head
         self.other = models.get_model("resnet18", weights=None)  # the momentum encoder
         self.other.fc = nn.Identity()
+
+
+def _whole(head: Callable[[], nn.Module]) -> nn.Module:
+    return epsilon(_Resnet(head()))
 
 
 def _saved(make: Callable[[Any], Any]) -> Callable[[Any, Path], Path]:
@@ -139,7 +145,8 @@ def pairs() -> Iterator[Pair]:
         ("SimCLR", lambda: _mlp(512, 64, 32), _simclr, {}),
         ("BYOL", lambda: _mlp(512, 64, 32, norms=True), _byol, {}),
     ):
-        ours = Side(library=name, build=lambda head=head: epsilon(_Resnet(head())), run=_run, save=_saved(make), own=False)
+        build = partial(_whole, head)
+        ours = Side(library=name, build=build, run=_run, save=_saved(make), own=False)
         yield Pair(
             id=f"backbone of {name}",
             ours=ours,

@@ -129,10 +129,9 @@ def _of_side(
         modules = {_module(leaf.name): found for leaf, found, _ in members}
         yield from (_recast(leaf, found, order, turned, rule, in_target, proved) for leaf, found, turned in members)
         for leaf in wholes:
-            found = modules.get(_module(leaf.name))
-            bias = found is not None and len(leaf.shape or ()) == 1 and _biases(found, leaf, apart)
-            if found is not None and bias:
-                yield _recast(leaf, _as_bias(found), order, False, rule, in_target, proved)
+            own = modules.get(_module(leaf.name))
+            if own is not None and len(leaf.shape or ()) == 1 and _biases(own, leaf, apart):
+                yield _recast(leaf, _as_bias(own), order, False, rule, in_target, proved)
 
 
 def _module(name: str) -> str:
