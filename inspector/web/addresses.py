@@ -109,11 +109,11 @@ def _take(where: str) -> Hand | None:
         if is_web_address(where) and not is_hub_place(where):
             st.session_state[_WHOLE] = where
         return None
-    if isinstance(found, Hand):
-        return found
-    session.put_down()
-    shelf.put_up_archive(found, the_store().name_of(found.sha256, session.owner()))
-    st.switch_page("pages/files.py")
+    if not isinstance(found, Hand):
+        session.put_down()
+        shelf.put_up_archive(found, the_store().name_of(found.sha256, session.owner()))
+        st.switch_page("pages/files.py")
+    return found
 
 
 def _taken(where: str) -> Hand | Stored:
