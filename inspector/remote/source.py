@@ -16,6 +16,7 @@ from inspector.remote.client import Answer, Client
 from inspector.remote.kept import KeptRanges
 from inspector.remote.policy import OWN, Policy
 from inspector.remote.refusals import range_refusal, refusal, stated_length
+from inspector.remote.spool import Spool
 
 # The first request and the last bytes of a file are as large; what is read on from there is doubled up to the most.
 _FIRST_NBYTES = 128 * 1024
@@ -78,6 +79,8 @@ class HttpSource:
         self._fetching = threading.Lock()
         self._kept = KeptRanges(_MOST_KEPT_NBYTES)
         self._ahead = _FIRST_NBYTES
+        spool_nbytes = self.client.policy.spool_nbytes
+        self._spool = Spool(spool_nbytes) if spool_nbytes else None
         self.identity = identity or self._first_look()
         if self.size > self.client.policy.file_nbytes:
             raise LimitExceeded(
@@ -163,6 +166,8 @@ class HttpSource:
         if identity is None:
             raise NeedsWholeFile(_NO_RANGES.format(self.name), hint="Download the file and open it from disk.")
         self._kept.add(0, answer.body)
+        if self._spool is not None:
+            self._spool.add(0, answer.body)
         return identity
 
     def _identity(self, answer: Answer) -> Identity | None:
@@ -206,6 +211,20 @@ class HttpSource:
             )
 
     def _fetch(self, offset: int, n: int) -> bytes:
+        """Exactly these bytes, of which none is fetched that lies on disk."""
+        if self._spool is None:
+            return self._fetch_anew(offset, n)
+        found = bytearray(n)
+        gaps = self._spool.fill(offset, found)
+        for at, length in gaps:
+            data = self._fetch_anew(at, length)
+            self._spool.add(at, data)
+            if length == n:
+                return data
+            found[at - offset : at - offset + length] = data
+        return bytes(found)
+
+    def _fetch_anew(self, offset: int, n: int) -> bytes:
         """Exactly these bytes, in one request where the server sends as much as it is asked for."""
         parts: list[bytes] = []
         while n:
