@@ -226,6 +226,7 @@ _READING = {
 _OURS = {
     "side_files.py": "the reader",
     "new_files.py": "files that we write",
+    "survey/swept.py": "a bucket's or the hub's files, by their addresses",
     "sweep/blobs.py": "a store that we wrote, in a folder of its own",
     "sweep/piece.py": "the code of this package",
     "sweep/run.py": "results of a store",

@@ -18,9 +18,9 @@ from inspector.keys.placing.layouts import lies_as_torch, shown_by, where_from
 from inspector.keys.placing.provenance import written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
-from inspector.keys.recast import give_back_whole, stand_in
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
+from inspector.keys.stand_ins import give_back_whole, stand_in
 
 _EXAMPLES = 3
 _MOST_PLACES = 8

@@ -24,7 +24,8 @@ class Policy:
     connect_seconds, read_seconds: until a connection stands, and until the next bytes come. seconds: of one request,
     beside what its bytes take at slowest bytes a second. look_seconds, look_nbytes: of everything that one source is
     asked for together, None for no such limit. look_slowest: bytes a second; what came may have taken that long beside
-    look_seconds, 0 for a limit that nothing moves.
+    look_seconds, 0 for a limit that nothing moves. spool_nbytes: of one file that are kept on this machine's disk while
+    it is worked on, 0 for none.
     """
 
     private: bool = False
@@ -45,10 +46,11 @@ class Policy:
     look_seconds: float | None = None
     look_nbytes: int | None = None
     look_slowest: int = 0
+    spool_nbytes: int = 0
 
 
 #: What a person types on their own machine: their networks are theirs.
-OWN = Policy(private=True, passwords=True)
+OWN = Policy(private=True, passwords=True, spool_nbytes=8 << 30)
 #: The same until the header is read: a slow line may take its time, a server that hardly sends may not.
 OWN_LOOK = replace(OWN, look_seconds=60.0, look_slowest=20_000)
 #: What a visitor of a server types.

@@ -12,6 +12,7 @@ from inspector.remote.client import Answer, Client
 from inspector.remote.policy import OWN, Policy
 from inspector.remote.ranged import FIRST_NBYTES, RangedSource
 from inspector.remote.refusals import range_refusal, refusal, stated_length
+from inspector.remote.spool import Spool
 
 _MOVED = (401, 403, 404, 410)
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
@@ -57,6 +58,8 @@ class HttpSource(RangedSource):
         super().__init__(name or self.web.name)
         self.client = client or Client(OWN)
         self._at = self.web
+        spool_nbytes = self.client.policy.spool_nbytes
+        self._spool = Spool(spool_nbytes) if spool_nbytes else None
         self.identity = identity or self._first_look()
         if self.size > self.client.policy.file_nbytes:
             raise LimitExceeded(
@@ -87,6 +90,8 @@ class HttpSource(RangedSource):
         if identity is None:
             raise NeedsWholeFile(_NO_RANGES.format(self.name), hint="Download the file and open it from disk.")
         self._kept.add(0, answer.body)
+        if self._spool is not None:
+            self._spool.add(0, answer.body)
         return identity
 
     def _identity(self, answer: Answer) -> Identity | None:
@@ -130,6 +135,20 @@ class HttpSource(RangedSource):
             )
 
     def _fetch(self, offset: int, n: int) -> bytes:
+        """Exactly these bytes, of which none is fetched that lies on disk."""
+        if self._spool is None:
+            return self._fetch_anew(offset, n)
+        found = bytearray(n)
+        gaps = self._spool.fill(offset, found)
+        for at, length in gaps:
+            data = self._fetch_anew(at, length)
+            self._spool.add(at, data)
+            if length == n:
+                return data
+            found[at - offset : at - offset + length] = data
+        return bytes(found)
+
+    def _fetch_anew(self, offset: int, n: int) -> bytes:
         """Exactly these bytes, in one request where the server sends as much as it is asked for."""
         parts: list[bytes] = []
         while n:

@@ -76,7 +76,7 @@ def test_headers_and_numbers_of_a_folder_are_one_report(folder: Path) -> None:
     }
     assert (report.worst, report.failed) == (Severity.ERROR, True)
     assert [file.path for file in report.files if file.kind is RowKind.OTHER] == ["notes.md"]
-    assert report.count(Severity.ERROR) == 3 and report.count(Severity.WARNING) == 1
+    assert report.count(Severity.ERROR) == 3 and report.count(Severity.WARNING) == 2
 
 
 def test_headers_alone_read_no_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
