@@ -15,7 +15,6 @@ from inspector.web.session import Hand
 from inspector.web.tensor_panel import tensor_panel
 from inspector.web.text import escaped, mono, visible
 from inspector.web.trees import table
-from inspector.weights.fingerprint import fingerprint
 
 title("Weights", "Is this model any good, by its numbers alone?")
 hand = need_file(
@@ -53,21 +52,19 @@ findings(hand, health)
 report = health.weights
 sick = health_view.sick_names(health)
 st.header("Fingerprint")
-strip = fingerprint(report, only=sick) if sick else fingerprint(report)
-rest = fingerprint(report, without=sick) if sick else None
-if strip.names or (rest is not None and rest.names):
-    says = f"A row per weight tensor: {strip.scale}. Colour is the share of its values in the bin."
-    if strip.names:
-        st.caption(
-            f"The {counted(len(strip.names), 'tensor')} that something was found about. {says}" if sick else says
-        )
-        draw_chart(plots.fingerprint_figure(strip), key="fingerprint", alt="Layers by values heat strip")
-    if rest is not None and rest.names:
-        with st.expander(f"{counted(len(rest.names), 'other tensor')}, the first layer on top"):
-            if not strip.names:
+strip = measuring.strip_of(report, only=sick) if sick else measuring.strip_of(report)
+rest = measuring.strip_of(report, without=sick) if sick else None
+if strip.tensors or (rest is not None and rest.tensors):
+    says = f"A row per weight tensor: {strip.drawn.scale}. Colour is the share of its values in the bin."
+    if strip.tensors:
+        st.caption(f"The {counted(strip.tensors, 'tensor')} that something was found about. {says}" if sick else says)
+        draw_chart(plots.fingerprint_figure(strip.drawn), key="fingerprint", alt="Layers by values heat strip")
+    if rest is not None and rest.tensors:
+        with st.expander(f"{counted(rest.tensors, 'other tensor')}, the first layer on top"):
+            if not strip.tensors:
                 st.caption(says)
             draw_chart(
-                plots.fingerprint_figure(rest),
+                plots.fingerprint_figure(rest.drawn),
                 key="fingerprint-rest",
                 alt="The other layers by values heat strip",
             )

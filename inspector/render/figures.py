@@ -67,8 +67,8 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
     Bins without elements are left clear. The colour scale is fixed, so that two files can be laid side by side.
     Above 400 rows neighbours share one, with their mean share.
     """
-    names, shares = _bundled(strip)
-    names = [plain_text(name) for name in names]
+    rows = bundled(strip)
+    names, shares = [plain_text(name) for name in rows.names], rows.shares
     centres = [(a + b) / 2 for a, b in pairwise(strip.edges)]
     logs = [[round(math.log10(share), 3) if share > 0 else None for share in row] for row in shares]
     percent = [[float(f"{100 * share:.3g}") for share in row] for row in shares]
@@ -106,18 +106,18 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
     return dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))
 
 
-def _bundled(strip: Fingerprint) -> tuple[list[str], list[tuple[float, ...]]]:
-    """Names and shares of at most `_MOST_ROWS` rows: each stands for as many neighbours as it takes."""
+def bundled(strip: Fingerprint) -> Fingerprint:
+    """At most `_MOST_ROWS` rows: each stands for as many neighbours as it takes, with their mean share."""
     step = math.ceil(len(strip.names) / _MOST_ROWS)
     if step <= 1:
-        return list(strip.names), list(strip.shares)
+        return strip
     names, rows = [], []
     for start in range(0, len(strip.names), step):
         some = strip.shares[start : start + step]
         more = f" and {len(some) - 1} more" if len(some) > 1 else ""
         names.append(strip.names[start] + more)
         rows.append(tuple(sum(column) / len(some) for column in zip(*some, strict=True)))
-    return names, rows
+    return replace(strip, names=tuple(names), shares=tuple(rows))
 
 
 def module_treemap(report: ParameterReport) -> go.Figure:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -11,6 +13,7 @@ from inspector.checkpoint.types import StateDict, TensorInfo
 from inspector.health.report import HealthReport
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
+from inspector.kept_with import KeptWith
 from inspector.render import figures as plots
 from inspector.render.spreadsheet import csv_text
 from inspector.units import counted, human_shape, human_share
@@ -21,7 +24,7 @@ from inspector.web.text import visible
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram
 from inspector.weights.look import TensorLook
-from inspector.weights.report import TensorStatistics, WeightsReport
+from inspector.weights.report import Fingerprint, TensorStatistics, WeightsReport
 
 BINS = 96
 # 2,048 x 2,048: some seconds.
@@ -104,12 +107,32 @@ def histogram_figure(found: TensorStatistics, *, logarithmic: bool) -> Any:
     return plots.histogram_figure(histogram(found, bins=BINS), logarithmic=logarithmic)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """drawn: the heat strip, neighbours bundled to rows that a page shows. tensors: how many it is of."""
+
+    drawn: Fingerprint
+    tensors: int
+
+
+def strip_of(report: WeightsReport, *, only: Sequence[str] | None = None, without: Sequence[str] = ()) -> Strip:
+    """As `fingerprint`, counted once while the report is there: a page asks at each of its runs."""
+    kept, key = _STRIPS.of(report), (None if only is None else tuple(only), tuple(without))
+    if key not in kept:
+        strip = fingerprint(report, only=only, without=without)
+        kept[key] = Strip(drawn=plots.bundled(strip), tensors=len(strip.names))
+    return kept[key]
+
+
+_STRIPS: KeptWith[WeightsReport, dict[tuple[tuple[str, ...] | None, tuple[str, ...]], Strip]] = KeptWith(lambda _: {})
+
+
 def small_fingerprint(report: WeightsReport) -> Any | None:
     """The heat strip without names: what a file looks like at a glance. None when no tensor makes a row of it."""
-    strip = fingerprint(report)
-    if not strip.names:
+    strip = strip_of(report)
+    if not strip.tensors:
         return None
-    figure = plots.fingerprint_figure(strip)
+    figure = plots.fingerprint_figure(strip.drawn)
     figure.update_yaxes(showticklabels=False)
     return figure
 

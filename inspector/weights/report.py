@@ -179,7 +179,7 @@ class Fingerprint:
     scale: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class WeightsReport:
     """Statistics of one state dict. skipped: (name, why) of tensors that could not be read as numbers."""
 
