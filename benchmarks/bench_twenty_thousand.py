@@ -2,8 +2,8 @@
 
     python benchmarks/bench_twenty_thousand.py [--only mixture] [--commands open,check] [--against OTHER/CHECKOUT]
 
-Four files of small tensors, so that names and the work for each tensor cost and bytes do not: a mixture of experts under
-Hugging Face's names, an unknown network of nested convolutions, a transformer of 2,222 layers, and the same under
+Four files of small tensors, so that names and the work for each tensor cost and bytes do not: a mixture of experts
+under Hugging Face's names, an unknown network of nested convolutions, a transformer of 2,222 layers, and the same under
 `module.` with an optimizer beside it. CPU seconds are those of a process of its own, its start included, and hold on a
 machine with other work on it within a third; with --against each command runs in both checkouts in turn. Answers are
 asserted: counts, names and kinds that the files were made with.
