@@ -41,7 +41,7 @@ def test_the_exit_code_is_that_of_the_worst_that_counts(folder: Path, capsys: Ou
     assert run(["check", "models/large.safetensors"]) == 0
     assert run(["check", "models/large.safetensors", "--fail-on", "warning"]) == 1
     assert run(["check", "models", "--headers", "--fail-on", "warning"]) == 0
-    assert run(["check", "models/pointer.pth", "--fail-on", "warning"]) == 1
+    assert run(["check", "models/pointer.pth", "--fail-on", "notice"]) == 1
     capsys.readouterr()
     for arguments in (["none.pth"], ["models", "none.pth"], [], ["models", "--select", "nonfinite"]):
         assert run(["check", *arguments]) == 2
@@ -55,12 +55,12 @@ def test_the_text_has_a_line_for_each_finding_and_one_for_the_end(folder: Path, 
     assert [line for line in lines if not line.startswith(" ")][:3] == [
         "models/large.safetensors: warning: large-weight: fc.weight reaches 2e+03 in magnitude, with a root mean "
         "square of 1e+03.",
-        "models/pointer.pth: warning: pointer-file: pointer.pth is a Git LFS pointer (133 bytes), no checkpoint: the "
+        "models/pointer.pth: notice: pointer-file: pointer.pth is a Git LFS pointer (133 bytes), no checkpoint: the "
         "file that it stands for has 46,830,571 bytes and the sha256 abababababab….",
         "models/sick.safetensors: error: non-finite: fc.weight holds 1 NaN (25.0 %) among 4, the first at [0, 1].",
     ]
     assert lines[-1].startswith("3 checkpoints, 1 unread in ")
-    assert "1 error, 2 warnings. Numbers were read. Fails: something is at or above warning." in lines[-1]
+    assert "1 error, 1 warning, 1 note. Numbers were read. Fails: something is at or above warning." in lines[-1]
     assert run(["check", "models/healthy.safetensors", "--all"]) == 0
     assert "models/healthy.safetensors: clean: safetensors\n" in capsys.readouterr().out
 

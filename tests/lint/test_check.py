@@ -76,7 +76,7 @@ def test_headers_and_numbers_of_a_folder_are_one_report(folder: Path) -> None:
     }
     assert (report.worst, report.failed) == (Severity.ERROR, True)
     assert [file.path for file in report.files if file.kind is RowKind.OTHER] == ["notes.md"]
-    assert report.count(Severity.ERROR) == 3 and report.count(Severity.WARNING) == 2
+    assert report.count(Severity.ERROR) == 3 and report.count(Severity.WARNING) == 1
 
 
 def test_headers_alone_read_no_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,10 +99,10 @@ def test_paths_are_relative_to_the_base_and_named_twice_is_looked_at_once(folder
     assert shown_path(folder, folder) == ""
 
 
-def test_a_pointer_is_a_warning_and_what_hides_behind_one_is_not(tmp_path: Path) -> None:
+def test_a_pointer_is_a_note_and_what_hides_behind_one_is_not(tmp_path: Path) -> None:
     (tmp_path / "a.pth").write_bytes(POINTER)
     report = check(request_of(tmp_path, base=tmp_path)).report
-    assert (report.worst, report.failed) == (Severity.WARNING, False)
+    assert (report.worst, report.failed) == (Severity.NOTICE, False)
     for more in (b"cos\nsystem\n", b"\x80\x02.", b"x" * 2000, b"\x1b[31m\n", b"\n\n"):
         (tmp_path / "a.pth").write_bytes(POINTER + more)
         assert check(request_of(tmp_path, base=tmp_path)).report.failed, more
