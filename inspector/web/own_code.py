@@ -85,10 +85,15 @@ def ask(sha256: str, state: StateDict | None) -> Target | None:
 def sized(source: Source, state: StateDict | None) -> tuple[Source, Target]:
     """Names and shapes of what the code builds with the sizes that a file shows, and the source that says so.
 
-    Raises ModelError where it builds nothing.
+    Which sizes the file gave stands on the page. Raises ModelError where it builds nothing.
     """
     found: Target = report("code-target", source, shapes_of(state) if state is not None else ())
-    return replace(source, factory=parse_factory(found.label)), found
+    factory = parse_factory(found.label)
+    given = source.factory.arguments
+    taken = [f"{name}={value!r}" for name, value in factory.arguments.items() if given.get(name) != value]
+    if taken:
+        st.caption(f"Built with {plain(', '.join(taken))}, as the file's shapes show.")
+    return replace(source, factory=factory), found
 
 
 def ask_source(sha256: str) -> Source | None:

@@ -122,10 +122,17 @@ def test_the_run_has_the_file_s_values_and_says_whose_they_are(own: AppTest) -> 
     assert own.dataframe[0].value[table["Module"] == "deep"].iloc[0]["Max"] != row["Max"]
 
 
-def test_weights_that_do_not_fit_are_said_and_none_of_them_is_run(own: AppTest) -> None:
+def test_a_class_count_follows_the_file_and_it_is_said(own: AppTest) -> None:
     _agree(own, NET.replace("num_classes=4", "num_classes=7"))
+    assert not own.warning and "all 16 tensors" in own.success[0].value
+    (said,) = [line for line in _says(own).splitlines() if line.startswith("Built with")]
+    assert said.replace("\\", "") == "Built with num_classes=4, as the file's shapes show."
+
+
+def test_weights_that_do_not_fit_are_said_and_none_of_them_is_run(own: AppTest) -> None:
+    _agree(own, NET.replace("Block(8, 16)", "Block(8, 17)").replace("nn.Linear(16", "nn.Linear(17"))
     assert "do not fit this code, so none of them is in it" in own.warning[-1].value
-    assert "stays untrained" in own.warning[-1].value
+    assert "16x8x3x3 in the file, 17x8x3x3 in the target" in own.warning[-1].value
     own.session_state["architecture-own"] = "Run it"
     own.run()
     assert "nothing of the file is in it" in _says(own)

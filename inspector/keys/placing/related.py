@@ -13,6 +13,7 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import related_names
 from inspector.keys.rules.entry import Link, Move, Questions
+from inspector.keys.rules.folded_weights import is_part_of
 
 SAME, OTHER = "same", "other"
 # Words that say nothing about which tensor it is.
@@ -67,7 +68,12 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> list[tuple[Leaf, Lea
         (leaf, place)
         for leaf in extra
         for place in empty
-        if place.shape and leaf.shape == place.shape and _words(leaf.name) & _words(place.name)
+        if place.shape
+        and leaf.shape == place.shape
+        and _words(leaf.name) & _words(place.name)
+        # A weight norm's direction is no weight, though its name and shape are.
+        and not is_part_of(leaf.name, place.name)
+        and not is_part_of(place.name, leaf.name)
     ]
     return [
         (leaf, place)

@@ -39,10 +39,19 @@ _FORMS = (
 )
 
 
+def is_part_of(part: str, whole: str) -> bool:
+    """Whether the names alone say that the one is worked into the other: conv.weight_v and conv.weight."""
+    return any(_ends(whole, form.whole) and any(_ends(part, name) for name in form.parts) for form in _FORMS)
+
+
+def _ends(name: str, last: str) -> bool:
+    return name == last or name.endswith(f".{last}")
+
+
 def _modules(leaves: Mapping[str, Leaf], last: str) -> Iterator[str]:
     """Names of the modules that have such a tensor, with their dot; "" for one at the top."""
     for name in leaves:
-        if name == last or name.endswith(f".{last}"):
+        if _ends(name, last):
             yield name[: len(name) - len(last)]
 
 

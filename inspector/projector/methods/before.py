@@ -21,6 +21,7 @@ def shortened(values: Vectors, progress: Progress) -> tuple[NDArray[np.float64],
     if values.shape[1] <= _KEPT:
         return values.astype(np.float64), ()
     found = principal_components(values, _KEPT, progress=progress)
-    held = human_share(float(found.shares.sum()))
+    # All of it is all of it, however the shares were rounded.
+    held = human_share(round(float(found.shares.sum()), 9))
     says = f"Of {values.shape[1]:,} numbers a vector, the first {len(found.shares)} principal components were taken"
     return found.coordinates, (f"{says}: {held} of the variance.",)
