@@ -43,6 +43,7 @@ static: $(VENV)/.test
 bench: $(VENV)/.test $(SAMPLES)
 	for b in benchmarks/bench_*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
 	$(PY) -m benchmarks.keybench
+	$(PY) -m benchmarks.strangers
 
 fuzz: $(VENV)/.test $(SAMPLES)
 	$(PY) scripts/fuzz.py --executions 1000000

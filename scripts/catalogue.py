@@ -127,6 +127,9 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("parts of one model saved apart (encoder and decoder, G and D, backbone and head)", R, "parts-apart"),
     ("gate and value of a gated layer fused or apart", A, "fused-gates, with the order asked: gate-up-order"),
     ("layers or experts stacked in one tensor, or numbered", R, "stacked-layers"),
+    ("one matrix of query, key and value under a name that several orders have", A, "fused-order"),
+    ("another part of the same system (text for vision, critic for actor)", A, "rename, related-names"),
+    ("numbers about the weights under their names (gradients, deltas, moments)", X, "refused, with what they are"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

@@ -49,6 +49,16 @@ _TRAINING = (
     (re.compile(r"^callbacks?(_states?)?$", re.IGNORECASE), "training callbacks"),
     (re.compile(r"^(fit_|training_)?loops?$", re.IGNORECASE), "the training loop"),
 )
+# Numbers of the weights' names and shapes that are not the weights: loaded, they would say nothing and mean nothing.
+# Sources: elastic weight consolidation's own code, FastChat's and task arithmetic's deltas, dumps of .grad.
+_DERIVED = re.compile(
+    r"^(params?_|parameters?_|weights?_|model_|state_)?"
+    r"(grads?|gradients?|fisher(_info(rmation)?|_matrix|_diag(onal)?)?|fim|ewc|hessians?(_diag)?|importances?|omegas?"
+    r"|deltas?|diffs?|differences?|updates?|task_vectors?|exp_avgs?(_sqs?)?|moments?|momenta|momentums?|velocit(y|ies)"
+    r"|(first|second)_moments?|variances?|sensitivit(y|ies)|salienc(y|ies)|masks?)"
+    r"(_dict|_state(_dict)?|_buffers?)?$",
+    re.IGNORECASE,
+)
 _LEARNED = re.compile(r"(^|[._])(weight|bias|running_mean|running_var)$")
 _GENERATOR = re.compile(r"(^|_)(rng|random|cpu|cuda|xpu|npu|mlu|torch|generator)(_|$|\d|:)", re.IGNORECASE)
 EMA_NAME = re.compile(
@@ -195,6 +205,9 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
     for key in path:
         if _OPTIMIZER.search(key):
             return StateRole.OPTIMIZER, f'it lies under "{key}"'
+    derived = next((key for key in (*path, _first_word(group)) if _DERIVED.match(key)), None)
+    if derived is not None:
+        return StateRole.TRAINING, f'"{derived}" names numbers about the weights, not the weights'
     for key in path:
         if EMA_NAME.search(key):
             return StateRole.EMA, f'"{key}" names averaged weights'
@@ -220,6 +233,12 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
     if not path and total > len(group.others):
         return StateRole.WEIGHTS, f"the file itself maps {total} names to tensors"
     return StateRole.OTHER, f"{total} named tensors whose names do not tell what they are for"
+
+
+def _first_word(group: NamedTensors) -> str:
+    """What every name begins with: fisher of fisher.fc1.weight. "" where a single level says no such thing."""
+    firsts = {t.name[:_LONGEST_KEY].partition(".")[0] for t in group.tensors}
+    return firsts.pop() if len(firsts) == 1 and len(group.tensors) > 1 else ""
 
 
 _ROLE_ORDER = {

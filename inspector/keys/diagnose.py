@@ -361,7 +361,10 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
 
 
 def _nothing(checkpoint: Checkpoint, target: Target) -> KeyReport:
-    says = f"{checkpoint.origin.name} holds no state dict: there is nothing to load into {target.label}."
+    # What has the weights' names and shapes and is none of them: gradients, deltas, an optimizer's moments.
+    other = next((s for s in checkpoint.state_dicts if s.role is StateRole.TRAINING and s.tensors), None)
+    why = f" ({other.why})" if other is not None else ""
+    says = f"{checkpoint.origin.name} holds no state dict{why}: there is nothing to load into {target.label}."
     return KeyReport(
         target=target.label,
         state_dict=(),

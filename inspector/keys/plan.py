@@ -152,8 +152,11 @@ def _settle(
     sources = {source for step in steps for source in step.takes}
     targets = {step.target for step in steps if step.target is not None}
     made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
+    # What a rule took away from its place and put nowhere: the place is empty again.
+    emptied = [x.target for x in made.placed if x.source.name in sources and x.target.name not in targets]
+    made.placed = [x for x in made.placed if x.target not in emptied]
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
-    made.missing = [place for place in made.missing if place.name not in targets]
+    made.missing = [place for place in made.missing if place.name not in targets] + emptied
     return [leaf for leaf in extra if leaf.name not in sources]
 
 

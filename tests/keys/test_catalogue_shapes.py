@@ -260,3 +260,40 @@ def test_class_91_stacked_layers(file_of, target_of):
         stacked = rest | {"experts.w1": stack}
         for ours, goal in ((numbered, stacked), (stacked, numbered)):
             assert diagnose(file_of(ours), target_of(goal)).plan.complete
+
+
+def test_class_92_one_matrix_under_a_name_of_several_orders(file_of, target_of):
+    ours = {f"layers.{i}.attention.query_key_value.weight": (48, 16) for i in (0, 1)}
+    goal = {f"blocks.{i}.attn.qkv.weight": (48, 16) for i in (0, 1)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert [q.id for q in plan.ambiguities] == ["fused-order"] and not plan.complete
+    assert diagnose(file_of(ours), target_of(goal), choose={"fused-order": "4-heads"}).plan.complete
+
+
+def test_class_93_another_part_of_the_system(file_of, target_of):
+    layers = {f"layers.{i}.fc{n}.weight": (4, 4) for i in (0, 1) for n in (1, 2)}
+    for one, other in (("text_model", "vision_model"), ("critic", "actor"), ("flow_stream", "rgb_stream")):
+        ours, goal = ({f"{part}.{name}": shape for name, shape in layers.items()} for part in (one, other))
+        plan = diagnose(file_of(ours), target_of(goal)).plan
+        assert [q.id for q in plan.ambiguities] == ["rename"] and not plan.complete
+    # The name of a whole network is no part.
+    ours, goal = ({f"{part}.{name}": shape for name, shape in layers.items()} for part in ("net", "backbone"))
+    assert diagnose(file_of(ours), target_of(goal)).plan.complete
+    heads = {"stem.conv.weight": (8, 3, 3, 3), "stem.fc.weight": (12, 8)}
+    ours, goal = heads | {"head_food.weight": (5, 12)}, heads | {"head_flowers.weight": (5, 12)}
+    assert [q.id for q in diagnose(file_of(ours), target_of(goal)).plan.ambiguities] == ["related-names"]
+
+
+def test_class_94_numbers_about_the_weights(target_of, tmp_path):
+    import torch
+
+    from inspector.readers import open_checkpoint
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 2))
+    goal = {name: tuple(t.shape) for name, t in model.state_dict().items()}
+    for key in ("grads", "weight_diff", "exp_avg"):
+        torch.save({key: model.state_dict(), "loss": 0.3}, tmp_path / "net.pth")
+        report = diagnose(open_checkpoint(tmp_path / "net.pth"), target_of(goal))
+        assert report.plan is None and f'"{key}" names numbers about the weights' in report.says
+    torch.save({f"fisher.{name}": t for name, t in model.state_dict().items()}, tmp_path / "net.pth")
+    assert diagnose(open_checkpoint(tmp_path / "net.pth"), target_of(goal)).plan is None

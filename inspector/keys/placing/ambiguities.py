@@ -16,6 +16,7 @@ from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.tree import Leaf, Path, before_shared_end, is_most
+from inspector.keys.placing.words import is_another_part
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
 from inspector.units import counted
@@ -172,20 +173,26 @@ def _renames(
         if not (bare or numbered) and (_within(ours, theirs) or _within(theirs, ours)):
             continue
         ours, theirs = before_shared_end((ours, theirs))
-        shared = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
-        groups.setdefault((ours[:shared], ours[shared:], theirs[shared:]), []).append(link)
-    for group in groups.values():
-        if is_most(len(group), total):
-            continue  # the name of the whole network: net. for model.
+        same = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
+        groups.setdefault((ours[:same], ours[same:], theirs[same:]), []).append(link)
+    for (shared, ours, theirs), group in groups.items():
         first = group[0]
+        question = (
+            f"{counted(len(group), 'tensor')} would get another name because shapes fit and both were left "
+            f"over, {first.source.name} as {shown(first.target)} first. Is that right?"
+        )
+        if is_most(len(group), total):
+            if not is_another_part(ours, theirs):
+                continue  # the name of the whole network: net. for model.
+            question = (
+                f'{counted(len(group), "tensor")} under "{".".join((*shared, *ours))}." fit where the target has '
+                f'"{".".join((*shared, *theirs))}.", a part of another name. Are they meant for it?'
+            )
         yield (
             group,
             Ambiguity(
                 id="rename",
-                question=(
-                    f"{counted(len(group), 'tensor')} would get another name because shapes fit and both were left "
-                    f"over, {first.source.name} as {shown(first.target)} first. Is that right?"
-                ),
+                question=question,
                 options=((AS_PLACED, "yes, these are the same tensors"), (LEAVE_OUT, "no, leave them out")),
             ),
             ".".join(_module(first.source)),

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
-from inspector.keys.placing.parts import Part, grow_parts, in_runs
+from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, are_siblings, is_another_part, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5
@@ -96,6 +96,7 @@ def by_words(
     said: set[str] = set()
     related = 0
     loose = False
+    roots = plain(ours).path, plain(theirs).path
     for pair in found.pairs:
         if pair.ours.children:
             continue
@@ -108,6 +109,9 @@ def by_words(
             if points > 0 or exact:
                 said.add(leaf.name)
         unsaid = points <= 0 and not exact
+        # One of a kind at the top, such as the head of a task, may stand for another task's.
+        loose = loose or _are_siblings(pair, *roots)
+        loose = loose or _crossed(pair)
         # A number of its own is no layer: what it means is in its name alone.
         loose = loose or (unsaid and _is_bare(pair)) or _half_bare(pair)
     resized = _resized(found)
@@ -116,7 +120,12 @@ def by_words(
     rest_theirs = sum(p.size for p in found.theirs) - sum(b.size for _, b, _ in resized)
     # What is only a part may be of another network: its words are no proof.
     loose = loose or bool(rest_ours or rest_theirs) or not all(_counts(pair, ours, theirs) for pair in found.pairs)
-    contradicted = any(pair.points < 0 for pair in found.pairs) or not _monotone(found.pairs)
+    contradicted = (
+        any(pair.points < 0 for pair in found.pairs)
+        or not _monotone(found.pairs)
+        # What stands above all of it is never compared by itself.
+        or is_another_part(*roots)
+    )
     more = [
         pair for doubt in found.doubts if doubt.choices for pair in settled(doubt.choices[0], ordered=in_order) or ()
     ]
@@ -136,6 +145,21 @@ def by_words(
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
+
+
+def _crossed(pair: Counterpart) -> bool:
+    """Whether counted levels stand the other way round, their numbers not: towers.0.units.1 as units.0.towers.1."""
+    one, other = read(pair.ours.path, 0), read(pair.theirs.path, 0)
+    words = one.words != other.words and one.words == other.above and one.above == other.words
+    numbers = [_NUMBER.findall(".".join(part.path)) for part in (pair.ours, pair.theirs)]
+    return bool(words) and len(numbers[0]) > 1 and numbers[0] != numbers[1][::-1]
+
+
+def _are_siblings(pair: Counterpart, ours: Path, theirs: Path) -> bool:
+    """Whether what holds it at the top of either side is one of a kind. ours, theirs: what stands above everything."""
+    tops = pair.ours.path[len(ours) : len(ours) + 1], pair.theirs.path[len(theirs) : len(theirs) + 1]
+    one, other = (read(top, 0) for top in tops)
+    return not one.roles & other.roles and are_siblings(one.words, other.words)
 
 
 def _half_bare(pair: Counterpart) -> bool:

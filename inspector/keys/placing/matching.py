@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
+from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.parts import Part, plain
 from inspector.keys.placing.rankings import ranked
 from inspector.keys.placing.tree import Path
@@ -224,6 +225,9 @@ class Matcher:
             return [(ours[0], theirs[0])]
         first, second = _counted(ours), _counted(theirs)
         if first is None or second is None:
+            return None
+        second = counted_alike(first, second)
+        if second is None:
             return None
         if self.ordered and {_runs_up(first), _runs_up(second)} == {True, False}:
             return None

@@ -277,7 +277,6 @@ OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("pre", "post"),
         ("in", "out"),
         ("up", "down", "gate"),
-        ("left", "right"),
         ("student", "teacher"),
         ("image", "text", "audio"),
         ("source", "target"),
@@ -293,7 +292,22 @@ OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("pos", "token", "cls"),
         ("max", "min", "avg"),
         ("start", "end"),
+        ("coarse", "fine"),
+        ("local", "global"),
+        ("content", "style"),
+        ("prior", "posterior"),
+        ("user", "item"),
+        ("question", "context"),
+        ("policy", "critic"),
+        ("rgb", "flow", "depth", "audio"),
+        ("left", "right"),
     )
+)
+# Words that name a part of a system that has others of the same layers.
+PARTS = frozenset(
+    {"encoder", "decoder", "student", "teacher", "image", "text", "audio", "source", "target", "actor", "critic"}
+    | {"generator", "discriminator", "coarse", "fine", "content", "style", "prior", "posterior", "user", "item"}
+    | {"question", "context", "policy", "predictor", "projector", "head", "query", "key", "local", "global"}
 )
 
 # Words for what is done to a number: who writes another of them writes another number (`logit_scale`, `temperature`).

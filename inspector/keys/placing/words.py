@@ -17,6 +17,7 @@ from inspector.keys.placing.synonyms import (
     EMPTY,
     MOST_SEGMENTS,
     OPPOSITES,
+    PARTS,
     QUANTITIES,
     ROLES,
     WORDS,
@@ -188,6 +189,24 @@ def _opposed(one: frozenset[str], other: frozenset[str]) -> Iterator[bool]:
         theirs = {i for i, words in enumerate(sides) if other & words}
         if ours and theirs and not ours & theirs:
             yield True
+
+
+def is_another_part(ours: Path, theirs: Path) -> bool:
+    """Whether two names are of different parts of a system, such as its two towers: text_model and vision_model.
+
+    Names of whole networks (backbone, bert) are no parts.
+    """
+    one, other = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
+    parts = one & PARTS and other & PARTS and not one & other & PARTS
+    return bool(parts) or any(_opposed(one, other)) or are_siblings(one, other)
+
+
+def are_siblings(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two names have a word in common and each one of its own, as two of a kind are told apart: head_food and
+    head_flowers, flow_stream and rgb_stream."""
+    own, foreign = one - other - EMPTY, other - one - EMPTY
+    shared = (one & other) - {"module", "the"}
+    return bool(shared and own and foreign) and not _share(own, foreign) and not _beside(one, other)
 
 
 # What names mean only beside each other: Meta's w1 and w3 are gate and up; Qwen's w1 and EVA's w1 beside w2 differ.

@@ -51,7 +51,7 @@ PHI = tuple(
 )
 _END = r"\.(weight|bias|kernel)$"
 _LETTERS = "qkv|kqv|kvq|qvk|vqk|vkq"
-_WHOLE = re.compile(
+WHOLE = re.compile(
     rf"(^|\.)(in_proj_(weight|bias)$|(in_proj|c_attn|W_pack|query_key_value|key_query_value|query_value_key"
     rf"|(\w+_)?(w|to_?)?({_LETTERS})(_\w+)?){_END})",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ _OF_BLOCK = r"(^|\.)blocks\.0\.(0\.)?"
 _BLOCK = _OF_BLOCK + r"attn\."
 
 
-def _letters(name: str) -> str:
+def letters_of(name: str) -> str:
     """The order that the whole's own name claims: "kqv" of to_kqv.weight."""
     own = re.sub(r"[._](weight|bias|kernel)$", "", name).rpartition(".")[2].lower()
     found = re.search(rf"({_LETTERS})", own)
@@ -73,7 +73,7 @@ def _letters(name: str) -> str:
 
 
 def _claims(name: str) -> str:
-    return "-".join(_letters(name))
+    return "-".join(letters_of(name))
 
 
 def _claims_pair(name: str) -> str:
@@ -140,7 +140,7 @@ _WHOLES = Family(
     question=QKV_ORDER,
     what="query, key and value",
     parts=_TRIPLES,
-    whole=_WHOLE,
+    whole=WHOLE,
     claims=_claims,
     proves=_proves,
     orders=_orders,

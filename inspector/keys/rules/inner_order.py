@@ -15,6 +15,7 @@ from inspector.keys.inner_orders.entry import InnerOrder, Way
 from inspector.keys.placing.provenance import shapes_of_names, shown_in
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted
 
@@ -36,8 +37,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             yield from _changed(links, order, ours, theirs)
             continue
         known = ours or theirs
-        # What order alone has brought together is asked about already.
-        named = [link for link in links if link.evidence is None]
+        named = [link for link in links if not by_order(link)]
         renamed = [link for link in named if _own(link.source.name) != _own(link.target.name)]
         if known is None or not renamed:
             continue
@@ -45,6 +45,11 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         if _ask(renamed, order, known, of_the_file=ours is not None, left=left) != AS_IT_IS:
             # While it is not answered, the plan shows what would be done, and is open.
             yield from _changed(renamed, order, *((known, other) if ours is not None else (other, known)))
+
+
+def by_order(link: Link) -> bool:
+    """Whether order alone has brought these together: that is asked about already."""
+    return any(move.rule == same_order.RULE.id for move in link.moves)
 
 
 def _file(left: Leftovers) -> Iterator[Leaf]:

@@ -190,3 +190,31 @@ def test_another_quantity_under_a_name_of_its_own_is_no_other_word(file_of, targ
 def test_readings_agree_or_exclude_each_other(ours, theirs, related):
     points = relation(read(tuple(ours.split(".")), 0), read(tuple(theirs.split(".")), 0))
     assert points > 1 if related else points == CONTRADICTION
+
+
+def test_levels_counted_in_another_order_keep_their_meaning(file_of, target_of, placed_as):
+    """blocks.0.norm2 is norm2s.0, not the second of norm1s."""
+    parts = ("attn.proj", "mlp.fc1", "norm1", "norm2")
+    shapes = {"attn.proj": (6, 6), "mlp.fc1": (12, 6), "norm1": (6,), "norm2": (6,)}
+    for count in (2, 3):
+        truth = {}
+        for i in range(count):
+            for part in parts:
+                there = {"norm1": f"norm1s.{i}", "norm2": f"norm2s.{i}"}.get(part)
+                there = there or part.replace(".", f"_layers.{i}.")
+                truth[f"{there}.weight"] = f"blocks.{i}.{part}.weight"
+        ours = {theirs: shapes[theirs.split(".", 2)[2].removesuffix(".weight")] for theirs in truth.values()}
+        goal = {name: ours[source] for name, source in truth.items()}
+        report = diagnose(file_of(ours, ordered=False), target_of(goal))
+        placed = placed_as(report)
+        assert all(truth[name] == source for name, source in placed.items())
+        assert report.plan.complete
+
+
+def test_a_square_of_two_counts_that_no_word_tells_apart_is_not_placed_in_silence(file_of, target_of):
+    ours = {f"towers.{i}.units.{j}.weight": (6, 6) for i in (0, 1) for j in (0, 1)} | {"stem.weight": (6, 3)}
+    goal = {f"units.{j}.towers.{i}.weight": (6, 6) for i in (0, 1) for j in (0, 1)} | {"first.weight": (6, 3)}
+    plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
+    placed = {s.target: s.source for s in plan.steps if s.source and s.target}
+    wrong = [t for t, s in placed.items() if "units" in t and t.split(".")[1] != s.split(".")[3]]
+    assert not wrong or not plan.complete

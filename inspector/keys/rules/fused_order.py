@@ -1,0 +1,126 @@
+"""One matrix of query, key and value that gets another code's name: whose order its rows have.
+
+Shape and meaning are the same on both sides, so it would load. Codes that write `qkv`, `in_proj_weight` or `c_attn`
+have the three below each other; `query_key_value` is head by head in BLOOM and GPT-NeoX and below each other in GLM,
+Megatron's `linear_qkv` and InternLM2's `wqkv` are head by head, a `kqv` says its own order. Where the two names may
+mean two orders, the user is asked. Sources: transformers modeling_bloom.py, modeling_gpt_neox.py, modeling_glm.py;
+Megatron-LM core/transformer/attention.py; InternLM2 modeling_internlm2.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
+from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.rules.fused_attention import WHOLE, letters_of
+from inspector.keys.rules.inner_order import AS_IT_IS, by_order
+from inspector.keys.rules.stacked import heads
+from inspector.units import counted
+
+FUSED_ORDER, OTHERWISE = "fused-order", "otherwise"
+# Names that several codes use for several orders.
+_SEVERAL = frozenset({"query_key_value", "linear_qkv", "wqkv", "mixed_qkv"})
+
+
+def _steps(left: Leftovers) -> Iterator[Step]:
+    groups: dict[tuple[str, str, int], list[Link]] = {}
+    for link in left.settled:
+        rows = (link.target.shape or (0,))[0]
+        if _may_differ(link):
+            groups.setdefault((_own(link.source.name), _own(link.target.name), rows), []).append(link)
+    for (ours, theirs, rows), links in groups.items():
+        in_file = ours in _SEVERAL or _letters(ours) != "qkv"
+        fixed = rows % 3 != 0 or any(link.target.name in left.turned for link in links)
+        question = _question(links, ours if in_file else theirs, rows, in_file=in_file, fixed=fixed)
+        answer = left.questions.ask(question)
+        if answer in (None, AS_IT_IS):
+            # While it is asked, the plan is open.
+            continue
+        if answer == OTHERWISE:
+            yield from (_left_out(link) for link in links)
+            continue
+        order = _order(str(answer))
+        runs = order if in_file else [order.index(at) for at in range(len(order))]
+        for link in links:
+            says = f"The {'file' if in_file else 'target'} has query, key and value as {answer}."
+            value = f"blocks:{'-'.join(map(str, runs))}"
+            yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
+
+
+def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixed: bool) -> Ambiguity:
+    side, other = ("file", "target") if in_file else ("target", "file")
+    options = [(AS_IT_IS, f"as in the {other}: change nothing")]
+    letters = _letters(own)
+    if letters != "qkv" and not fixed:
+        said = ", ".join({"q": "query", "k": "key", "v": "value"}[letter] for letter in letters)
+        options.append((letters, f"{said} below each other"))
+    # Transposed beside it, or fewer heads of key and value: no step does both.
+    if not fixed:
+        for number in heads(((rows // 3,),)):
+            size = rows // 3 // number
+            options.append((f"{number}-heads", f"head by head, {number} heads of {size} rows each"))
+    options.append((OTHERWISE, "otherwise, or not known: leave them out"))
+    first = links[0]
+    return Ambiguity(
+        id=FUSED_ORDER,
+        question=(
+            f"{counted(len(links), 'tensor')} of query, key and value ({first.source.name} first) become "
+            f"{_own(first.target.name)}. Codes that write {own} do not agree on the order of its rows, and no shape "
+            f"shows it; each loads. How does the {side} have them, if the {other} has query, key and value below each "
+            "other?"
+        ),
+        options=tuple(options),
+    )
+
+
+def _may_differ(link: Link) -> bool:
+    ours, theirs = link.source.name, link.target.name
+    if by_order(link) or not (WHOLE.search(ours) and WHOLE.search(theirs)):
+        return False
+    one, other = _own(ours), _own(theirs)
+    return one != other and (_letters(one) != _letters(other) or one in _SEVERAL or other in _SEVERAL)
+
+
+def _own(name: str) -> str:
+    """query_key_value of layers.0.query_key_value.weight, in_proj of in_proj_bias."""
+    own = name.removesuffix("_weight").removesuffix("_bias")
+    return own.rpartition(".")[2] if own != name else name.rpartition(".")[0].rpartition(".")[2]
+
+
+def _letters(own: str) -> str:
+    """The order that a name claims; c_attn and in_proj claim the usual one."""
+    return letters_of(own) or "qkv"
+
+
+def _left_out(link: Link) -> Step:
+    return Step(
+        kind=StepKind.DROP,
+        source=link.source.name,
+        target=None,
+        rule=RULE.id,
+        reason="The order of its rows is not known.",
+        cost=Cost.LOSSY,
+        evidence=Evidence.CHOSEN,
+    )
+
+
+def _order(answer: str) -> list[int]:
+    """Which run of rows of this order stands in each place of query, key, value below each other."""
+    number, _, kind = answer.partition("-")
+    if kind == "heads":
+        return [head * 3 + part for part in range(3) for head in range(int(number))]
+    return [answer.index(letter) for letter in "qkv"]
+
+
+RULE = Rule(
+    id="fused-order",
+    title="Order of query, key and value",
+    says=(
+        "Asks for the order of the rows where one matrix of query, key and value gets the name of a code that may "
+        "have them otherwise (head by head, or key first), and puts them into the target's."
+    ),
+    cost=Cost.LOSSLESS,
+    done="query, key and value of {tensors} are put into the target's order",
+    steps=_steps,
+)

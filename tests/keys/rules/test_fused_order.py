@@ -1,0 +1,88 @@
+"""One matrix of query, key and value under another code's name: asked about, and put right by the numbers."""
+
+from __future__ import annotations
+
+import torch
+
+from inspector.keys.apply import apply_plan
+from inspector.keys.diagnose import diagnose
+
+WIDTH, HEADS = 16, 4
+
+
+def _sides(ours: str, theirs: str, rows: int = 3 * WIDTH, out: str = "dense"):
+    file = {f"layers.{i}.attn.{ours}.{end}": shape for i in (0, 1) for end, shape in _ends(rows)}
+    goal = {f"blocks.{i}.attn.{theirs}.{end}": shape for i in (0, 1) for end, shape in _ends(rows)}
+    for names, stem, end in ((file, "layers", out), (goal, "blocks", "proj")):
+        names |= {f"{stem}.{i}.attn.{end}.weight": (WIDTH, WIDTH) for i in (0, 1)}
+    return file, goal
+
+
+def _saved(saved, names):
+    values = {name: torch.randn(shape) for name, shape in names.items()}
+    return saved(values), values
+
+
+def _made(checkpoint, report):
+    assert report.plan.complete
+    return apply_plan(checkpoint, report.plan)
+
+
+def _ends(rows: int):
+    return (("weight", (rows, WIDTH)), ("bias", (rows,)))
+
+
+def test_head_by_head_is_asked_about_and_undone(saved, target_of):
+    """The oracle: the three computed apart from the file's matrix, as GPT-NeoX's forward splits it."""
+    file, goal = _sides("query_key_value", "qkv")
+    checkpoint, values = _saved(saved, file)
+    asked = diagnose(checkpoint, target_of(goal))
+    assert [q.id for q in asked.plan.ambiguities] == ["fused-order"] and not asked.plan.complete
+    report = diagnose(checkpoint, target_of(goal), choose={"fused-order": f"{HEADS}-heads"})
+    made = _made(checkpoint, report)
+    for i in (0, 1):
+        x = torch.randn(5, WIDTH, dtype=torch.float64)
+        stem = f"layers.{i}.attn.query_key_value"
+        found = x @ values[f"{stem}.weight"].double().T + values[f"{stem}.bias"].double()
+        q, k, v = found.view(5, HEADS, 3, WIDTH // HEADS).unbind(2)
+        new = f"blocks.{i}.attn.qkv"
+        ours = x @ made[f"{new}.weight"].double().T + made[f"{new}.bias"].double()
+        for one, other in zip((q, k, v), ours.chunk(3, dim=1), strict=True):
+            assert torch.equal(one.reshape(5, WIDTH), other)
+
+
+def test_a_target_head_by_head_gets_its_rows(saved, target_of):
+    """There and back is the same."""
+    file, goal = _sides("query_key_value", "qkv")
+    checkpoint, values = _saved(saved, goal)
+    report = diagnose(checkpoint, target_of(file), choose={"fused-order": f"{HEADS}-heads"})
+    made = _made(checkpoint, report)
+    weight = made["layers.0.attn.query_key_value.weight"].view(HEADS, 3, WIDTH // HEADS, WIDTH)
+    assert torch.equal(weight.transpose(0, 1).reshape(3 * WIDTH, WIDTH), values["blocks.0.attn.qkv.weight"])
+
+
+def test_the_letters_of_a_name_are_an_order(saved, target_of):
+    file, goal = _sides("kqv", "qkv", out="proj")
+    checkpoint, values = _saved(saved, file)
+    same = {"rename": "as-placed"}
+    (question,) = diagnose(checkpoint, target_of(goal), choose=same).plan.ambiguities
+    assert "kqv" in dict(question.options)
+    made = _made(checkpoint, diagnose(checkpoint, target_of(goal), choose=same | {"fused-order": "kqv"}))
+    k, q, v = values["layers.1.attn.kqv.weight"].chunk(3)
+    assert torch.equal(made["blocks.1.attn.qkv.weight"], torch.cat([q, k, v]))
+
+
+def test_fewer_heads_of_key_and_value_are_never_taken_in_silence(saved, target_of):
+    file, goal = _sides("wqkv", "qkv_proj", rows=WIDTH + 4)
+    checkpoint, _ = _saved(saved, file)
+    (question,) = diagnose(checkpoint, target_of(goal)).plan.ambiguities
+    assert [option for option, _ in question.options] == ["as-it-is", "otherwise"]
+    declined = diagnose(checkpoint, target_of(goal), choose={"fused-order": "otherwise"})
+    assert not declined.plan.complete
+
+
+def test_names_of_one_order_are_not_asked_about(saved, target_of):
+    for ours, theirs in (("to_qkv", "qkv"), ("query_key_value", "query_key_value")):
+        file, goal = _sides(ours, theirs)
+        plan = diagnose(_saved(saved, file)[0], target_of(goal)).plan
+        assert "fused-order" not in [q.id for q in plan.ambiguities]
