@@ -17,6 +17,7 @@ def _two(name: str, ours: str, theirs: str, size: int = 64, same: str = "epsilon
         ours=Side(library=TORCHVISION, build=torchvision_model(ours, num_classes=7)),
         theirs=Side(library=TIMM, build=timm_model(theirs, num_classes=7, **options)),
         input=picture(size),
+        accept=("same-order",),
         same=same,
     )
 
