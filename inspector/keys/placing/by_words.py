@@ -199,9 +199,13 @@ def _of_one_kind(pair: Counterpart) -> bool:
 
 
 def _share_words(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
-    """Whether half of the file's names have a word that begins like one of the target's: a quick look at both."""
-    known = {"con", "nor", "fc"}.union(*(_beginnings(place.name) for place in places))
-    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in leaves) >= len(leaves)
+    """Whether half of one side's names have a word that begins like one of the other's: a quick look at both."""
+    return _know(leaves, places) or _know(places, leaves)
+
+
+def _know(names: Sequence[Leaf], others: Sequence[Leaf]) -> bool:
+    known = {"con", "nor", "fc"}.union(*(_beginnings(other.name) for other in others))
+    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in names) >= len(names)
 
 
 def _beginnings(name: str) -> set[str]:

@@ -182,7 +182,7 @@ def _speaks_for_all(weights: Sequence[Leaf], made: dict[str, str], theirs: dict[
     """Whether every tensor gets a place of its own with as many dimensions, but for index buffers."""
     from inspector.keys.operations.computed import COMPUTED
 
-    computed = {name for kind in COMPUTED.values() for name in kind.leaves} - {"bias"} | {"relative_coords_table"}
+    computed = {name for kind in COMPUTED.values() for name in kind.leaves} - {"bias"}
     names = [made[leaf.name] for leaf in weights if made[leaf.name].rpartition(".")[2] not in computed]
     there = {name for name in theirs if name.rpartition(".")[2] not in computed}
     return len(set(names)) == len(names) and _with_one_bias(names) == _with_one_bias(there)
