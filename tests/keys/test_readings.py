@@ -188,3 +188,68 @@ def test_matrices_of_other_sizes_are_another_network(file_of, target_of):
     ours = {f"h.{n}.mlp.c_fc.{leaf}": shape for n in range(3) for leaf, shape in (("weight", (8, 32)), ("bias", (32,)))}
     theirs = {f"blocks.{n}.mlp.fc1.{x}": s for n in range(3) for x, s in (("weight", (32, 16)), ("bias", (32,)))}
     assert diagnose(file_of(ours), target_of(theirs)).plan is None
+
+
+def clip(transformers, width=8, text=6, out=6):
+    """A CLIP of one layer in each tower, by transformers' names (modeling_clip.py) or open_clip's."""
+    made = {"logit_scale": ()}
+    for image, size in ((True, width), (False, text)):
+        tower = ("vision_model." if image else "text_model.") if transformers else ("visual." if image else "")
+        block = f"{tower}encoder.layers.0." if transformers else f"{tower}transformer.resblocks.0."
+        layers = (
+            ("self_attn.out_proj", "attn.out_proj", (size, size)),
+            ("mlp.fc1", "mlp.c_fc", (4 * size, size)),
+            ("mlp.fc2", "mlp.c_proj", (size, 4 * size)),
+            ("layer_norm1", "ln_1", (size,)),
+            ("layer_norm2", "ln_2", (size,)),
+        )
+        for theirs, ours, shape in layers:
+            name = block + (theirs if transformers else ours)
+            made |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+        if transformers:
+            for part in "qkv":
+                made |= {
+                    f"{block}self_attn.{part}_proj.weight": (size, size),
+                    f"{block}self_attn.{part}_proj.bias": (size,),
+                }
+        else:
+            made |= {f"{block}attn.in_proj_weight": (3 * size, size), f"{block}attn.in_proj_bias": (3 * size,)}
+        last = {True: ("post_layernorm", "ln_post"), False: ("final_layer_norm", "ln_final")}[image]
+        norms = [last] + ([("pre_layrnorm", "ln_pre")] if image else [])
+        for theirs, ours in norms:
+            name = tower + (theirs if transformers else ours)
+            made |= {f"{name}.weight": (size,), f"{name}.bias": (size,)}
+        places = f"{tower}embeddings.position_embedding.weight" if transformers else f"{tower}positional_embedding"
+        made[places] = (17 if image else 16, size)
+        if transformers:
+            made["visual_projection.weight" if image else "text_projection.weight"] = (out, size)
+        else:
+            made["visual.proj" if image else "text_projection"] = (size, out)
+    made["text_model.embeddings.token_embedding.weight" if transformers else "token_embedding.weight"] = (61, text)
+    made |= (
+        {"vision_model.embeddings.patch_embedding.weight": (width, 3, 8, 8)}
+        if transformers
+        else {"visual.conv1.weight": (width, 3, 8, 8)}
+    )
+    made["vision_model.embeddings.class_embedding" if transformers else "visual.class_embedding"] = (width,)
+    return made
+
+
+@pytest.mark.parametrize("out", [5, 6])
+def test_clips_projections_are_turned_also_where_they_are_square(out, file_of, target_of):
+    """`x @ text_projection` is (in, out); of 6 x 6 no shape shows it, and the names of both sides do."""
+    ours, theirs = clip(True, out=out), clip(False, out=out)
+    plan = diagnose(file_of(ours), target_of(theirs)).plan
+    assert plan.complete and not plan.ambiguities
+    turned = {s.target: s.source for s in plan.steps if s.axes == (1, 0)}
+    assert turned == {"visual.proj": "visual_projection.weight", "text_projection": "text_projection.weight"}
+    back = diagnose(file_of(theirs), target_of(ours), choose={"qkv-order": "q-k-v"}).plan
+    assert {s.source: s.target for s in back.steps if s.axes == (1, 0)} == turned
+    assert not diagnose(file_of(theirs), target_of(theirs)).plan.rules
+
+
+def test_a_square_projection_of_no_known_code_is_not_placed_in_silence(file_of, target_of):
+    theirs = {n.replace("ln_final", "last_norm").replace("resblocks", "layers"): s for n, s in clip(False).items()}
+    report = diagnose(file_of(clip(True)), target_of(theirs))
+    placed = moved(report.plan) if report.plan is not None and report.plan.complete else {}
+    assert "text_projection.weight" not in placed
