@@ -32,7 +32,7 @@ from inspector.exports.writers import WRITERS
 from inspector.file_report.report import VERSION
 from inspector.keys.inner_orders import INNER_ORDERS
 from inspector.keys.operations import OPERATIONS
-from inspector.keys.placing.provenance import LIBRARIES
+from inspector.keys.placing.provenance import LIBRARIES, Library
 from inspector.keys.rules import RULES
 from inspector.readers import FOLDER_READERS, READERS
 from inspector.web.front.variables import VARIABLES, Variable
@@ -106,7 +106,7 @@ def pages() -> dict[str, str]:
                     library.title,
                     _patterns(library.alone),
                     _patterns(library.tokens),
-                    ", ".join([*(["matrices (in, out)"] if library.in_out else []), *filter(None, [library.kernels])]),
+                    _stores(library),
                 )
                 for library in LIBRARIES
             ),
@@ -201,6 +201,14 @@ def _page(title: str, intro: str, columns: Sequence[str], rows: Iterable[Sequenc
     lines = [NOTE, f"# {title}", "", intro, "", _row(columns), _row(["---"] * len(columns))]
     lines += [_row([f"`{row[0]}`", *row[1:]]) for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def _stores(library: Library) -> str:
+    """What of its layouts is not torch's."""
+    matrices = ["matrices (in, out)"] if library.in_out else []
+    kernels = [library.kernels] if library.kernels else []
+    projections = [f"{_patterns([library.projections])} (in, out)"] if library.projections else []
+    return ", ".join([*matrices, *kernels, *projections])
 
 
 def _patterns(patterns: Iterable[str]) -> str:

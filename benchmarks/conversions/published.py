@@ -57,7 +57,7 @@ class NanoGPT(nn.Module):
 
 
 class SplitGPT(nn.Module):
-    """The same with query, key and value apart, as many teach it: blocks.N.attn.q_proj, mlp.fc1."""
+    """The same with query, key and value apart, as many teach it: blocks.N.attn.q_proj, mlp.fc1; tied head."""
 
     def __init__(
         self, vocabulary: int = 61, width: int = 48, layers: int = 3, heads: int = 4, length: int = 32
@@ -78,6 +78,7 @@ class SplitGPT(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tok_emb.weight
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.tok_emb(ids) + self.pos_emb(torch.arange(ids.shape[1]))

@@ -15,7 +15,7 @@ from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
 from inspector.keys.placing.layouts import lies_as_torch, shown_by, where_from
-from inspector.keys.placing.provenance import written_by
+from inspector.keys.placing.provenance import is_from_the_right, written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
@@ -62,9 +62,10 @@ def draft(
     made.reshaped = [link for link in links if not _same_shape(link)]
     made.placed = [link for link in links if _same_shape(link)]
     made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
-    for link in made.reshaped:
-        made.elsewhere |= shown_by(link.source, link.target)
     made.writer, made.reader = written_by(own_names), written_by(place.name for place in places)
+    for link in made.reshaped:
+        if not is_from_the_right(link.source, link.target, made.writer, made.reader):
+            made.elsewhere |= shown_by(link.source, link.target)
     if made.writer is not None and made.writer.in_out and lies_as_torch((x.source, x.target) for x in made.placed):
         made.writer = None
     made.steps += [_placing(link) for link in made.placed]

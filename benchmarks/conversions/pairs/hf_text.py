@@ -106,13 +106,15 @@ def _t5(name: str, **options: Any) -> Side:
     return Side(library=HF, build=build, run=run)
 
 
-def _clips() -> tuple[Side, Side]:
+def _clips(width: int) -> tuple[Side, Side]:
+    """width: of what both towers are projected to."""
+
     def build_open() -> nn.Module:
         import open_clip
 
         vision = {"layers": 2, "width": 48, "head_width": 12, "patch_size": 8, "image_size": 32}
         text = {"context_length": 16, "vocab_size": _WORDS, "width": 36, "heads": 3, "layers": 2}
-        return epsilon(open_clip.CLIP(40, vision, text))
+        return epsilon(open_clip.CLIP(width, vision, text))
 
     def run_open(model: Any, pixels: Tensor) -> Tensor:
         ids = clip_ids()
@@ -122,7 +124,7 @@ def _clips() -> tuple[Side, Side]:
         import transformers
 
         settings = transformers.CLIPConfig(
-            projection_dim=40,
+            projection_dim=width,
             vision_config={
                 "hidden_size": 48,
                 "num_hidden_layers": 2,
@@ -181,5 +183,6 @@ def pairs() -> Iterator[Pair]:
     )
     meta = Side(library="Meta", build=_published(published.MetaLlama), own=False)
     yield Pair(id="Llama", ours=_llama(), theirs=meta, answers={"rotary-halves": "heads-of-12"}, rounds=1e-5, **ids)
-    one, two = _clips()
-    yield Pair(id="CLIP", ours=one, theirs=two, input=picture(32), accept=accept, same="epsilon of the norms, GELU")
+    for name, width in (("CLIP", 40), ("CLIP, square projection", 36)):
+        one, two = _clips(width)
+        yield Pair(id=name, ours=one, theirs=two, input=picture(32), accept=accept, same="epsilon of the norms, GELU")

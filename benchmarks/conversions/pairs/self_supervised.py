@@ -65,7 +65,7 @@ def _run(model: Any, x: Tensor) -> Tensor:
     return model.net(x)
 
 
-def _bare(model: Any, x: Tensor) -> Tensor:
+def bare(model: Any, x: Tensor) -> Tensor:
     """torchvision's ResNet up to its head."""
     kept, model.fc = model.fc, nn.Identity()
     try:
@@ -137,7 +137,7 @@ def _mae(model: Any) -> dict[str, Any]:
 
 
 def pairs() -> Iterator[Pair]:
-    resnet = Side(library=TORCHVISION, build=torchvision_model("resnet18", num_classes=7), run=_bare)
+    resnet = Side(library=TORCHVISION, build=torchvision_model("resnet18", num_classes=7), run=bare)
     vit = Side(library=TIMM, build=timm_model("vit_base_patch16_224", num_classes=7, **_VIT), run=_features)
     for name, head, make, answers in (
         ("MoCo v2", lambda: _mlp(512, 64, 32), _moco, {"twins": "encoder_q", "state": "state_dict"}),

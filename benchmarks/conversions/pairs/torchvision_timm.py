@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import nn
 
 from benchmarks.conversions.pairs.hf_vision import TIMM, TORCHVISION, timm_model, torchvision_model
 from benchmarks.conversions.sides import Pair, Side, picture
+from benchmarks.conversions.weights import randomise
 
 
 def _two(name: str, ours: str, theirs: str, size: int = 64, same: str = "epsilon of the norms", **options: Any) -> Pair:
@@ -17,6 +19,7 @@ def _two(name: str, ours: str, theirs: str, size: int = 64, same: str = "epsilon
         ours=Side(library=TORCHVISION, build=torchvision_model(ours, num_classes=7)),
         theirs=Side(library=TIMM, build=timm_model(theirs, num_classes=7, **options)),
         input=picture(size),
+        accept=("same-order",),
         same=same,
     )
 
@@ -40,6 +43,15 @@ def _swin_v2() -> Pair:
             )
         )
 
+    # The network itself takes the key's bias as zero, whatever number stands there.
+    def randomised(model: Any, seed: int) -> None:
+        randomise(model, seed, ("relative_coords_table",))
+        with torch.no_grad():
+            for name, bias in model.named_parameters():
+                if name.endswith("qkv.bias"):
+                    width = len(bias) // 3
+                    bias[width : 2 * width] = 0
+
     theirs = timm_model(
         "swinv2_tiny_window8_256",
         img_size=64,
@@ -51,7 +63,7 @@ def _swin_v2() -> Pair:
     )
     return Pair(
         id="Swin v2",
-        ours=Side(library=TORCHVISION, build=build, fixed=("relative_coords_table",)),
+        ours=Side(library=TORCHVISION, build=build, randomise=randomised),
         theirs=Side(library=TIMM, build=theirs, fixed=("relative_coords_table",)),
         input=picture(64),
         accept=("query-value-bias",),

@@ -72,6 +72,27 @@ def _frequencies(shape: Shape) -> NDArray[np.float32]:
     return made.astype(np.float32)
 
 
+def _coordinates(shape: Shape) -> NDArray[np.float32]:
+    """Swin v2's relative_coords_table (Liu 2022, eq. 4): signed logarithms of places in a window, from -1 to 1.
+
+    Rounded where torch rounds, step by step.
+    """
+    reach = shape[1] // 2
+    away = np.arange(-reach, reach + 1, dtype=np.float32) / np.float32(reach) * np.float32(8)
+    steps = np.log2((np.abs(away) + np.float32(1)).astype(np.float64)).astype(np.float32)
+    line = np.sign(away) * steps / np.float32(3)
+    return np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1)[None].astype(np.float32)
+
+
+def _coordinate_lines(shape: Shape) -> list[str]:
+    reach = shape[1] // 2
+    return [
+        f"away = torch.arange({-reach}, {reach + 1}, dtype=torch.float32) / {reach} * 8",
+        "away = torch.sign(away) * torch.log2(away.abs() + 1.0) / 3.0",
+        'buffer = torch.stack(torch.meshgrid(away, away, indexing="ij"), dim=-1)[None]',
+    ]
+
+
 def _is_mask(shape: Shape) -> bool:
     return len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3] > 1
 
@@ -90,6 +111,13 @@ COMPUTED: Mapping[str, Computed] = {
         fits=lambda shape: bool(shape) and _window(shape) > 0,
         make=_pairs,
         lines=_pair_lines,
+    ),
+    "window-coordinates": Computed(
+        leaves=("relative_coords_table",),
+        what="the logarithms of places in its window",
+        fits=lambda shape: len(shape) == 4 and shape[::3] == (1, 2) and shape[1] == shape[2] > 2 and shape[1] % 2 == 1,
+        make=_coordinates,
+        lines=_coordinate_lines,
     ),
     # The leaf is called bias: shape and numbers must both be a mask's.
     "causal-mask": Computed(

@@ -54,8 +54,8 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     worded = None
     over = any(not is_counter(leaf) for leaf in left)
     wanted = (lacks and over) or bool(asked.open)
-    if other_words.RULE in rules and wanted and not found.dropped and not questions.open and _words_may_answer(asked):
-        worded = words_of_both(sides, links)
+    if other_words.RULE in rules and wanted and not found.dropped and not questions.open:
+        worded = words_of_both(sides, links, by_table_only=not _words_may_answer(asked))
         if worded is not None and worded.sure and not _order_doubts(worded, sides):
             # Names mean one thing: what was asked about single ones is settled by the reading of all.
             questions.take(asked, open_too=False)

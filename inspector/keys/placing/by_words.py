@@ -49,6 +49,8 @@ class Worded:
     # The same shares with the first choice of every doubt.
     waiting_related: float
     waiting_covered: float
+    # What was read otherwise before (`readings.py`), "" for nothing.
+    first: str = ""
 
     @property
     def spoken(self) -> tuple[tuple[Leaf, Leaf], ...]:
@@ -174,7 +176,8 @@ def _half_bare(pair: Counterpart) -> bool:
 def _counts(pair: Counterpart, ours: Part, theirs: Part) -> bool:
     """Whether a block that has another number is one of a row that is counted from 0 or 1 without a gap.
 
-    Else it may be one of some blocks of a deeper network.
+    Else it may be one of some blocks of a deeper network, unless no two of the row hold the same: what each of them
+    holds says then which it is (detectron2's res2 to res5).
     """
     if not pair.ours.children or not pair.ours.path or not pair.theirs.path:
         return True
@@ -187,11 +190,12 @@ def _counts(pair: Counterpart, ours: Part, theirs: Part) -> bool:
         node = root
         for segment in part.path[: at - 1]:
             node = node.children[segment]
-        numbers = sorted(n[1] for s in node.children if (n := _numbered(s)) and row and n[0] == row[0])
-        sides.append((row[1] if row else 0, numbers))
-    if sides[0][0] == sides[1][0]:
+        found = {s: n[1] for s in node.children if (n := _numbered(s)) and row and n[0] == row[0]}
+        bags = {node.children[s].bag for s in found}
+        sides.append((row[1] if row else 0, sorted(found.values()), 1 < len(bags) == len(found)))
+    if sides[0][0] == sides[1][0] or all(apart for _, _, apart in sides):
         return True
-    return all(numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1 for _, numbers in sides)
+    return all(numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1 for _, numbers, _ in sides)
 
 
 def _sounds_alike(one: str, other: str) -> bool:
@@ -219,9 +223,13 @@ def _of_one_kind(pair: Counterpart) -> bool:
 
 
 def _share_words(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
-    """Whether half of the file's names have a word that begins like one of the target's: a quick look at both."""
-    known = {"con", "nor", "fc"}.union(*(_beginnings(place.name) for place in places))
-    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in leaves) >= len(leaves)
+    """Whether half of one side's names have a word that begins like one of the other's: a quick look at both."""
+    return _know(leaves, places) or _know(places, leaves)
+
+
+def _know(names: Sequence[Leaf], others: Sequence[Leaf]) -> bool:
+    known = {"con", "nor", "fc"}.union(*(_beginnings(other.name) for other in others))
+    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in names) >= len(names)
 
 
 def _beginnings(name: str) -> set[str]:

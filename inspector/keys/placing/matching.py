@@ -8,10 +8,10 @@ layers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.parts import Part, plain
@@ -203,6 +203,11 @@ class Matcher:
             changed = sum(a != b for a, b in zip(best, second[0], strict=True))
             margin = (total - second[1]) / max(changed, 1)
         near = [order for order, x in ranking if order == best or total - x < LEAST_MARGIN * _changed(best, order)]
+        for order in _as_silent(best, table):
+            # That a name is none for the one place says nothing for the other.
+            margin = 0.0
+            if order not in near:
+                near.append(order)
         sure: list[tuple[Part, Part, float]] = []
         choices: list[list[tuple[Part, Part]]] = [[] for _ in near]
         for i, a in enumerate(ours):
@@ -239,6 +244,16 @@ class _Solution:
     margin: float
     sure: Sequence[tuple[Part, Part, float]] = ()
     choices: tuple[Choice, ...] = ()
+
+
+def _as_silent(best: Sequence[int], table: Sequence[Sequence[float | None]]) -> Iterator[tuple[int, ...]]:
+    """The mapping with two kinds exchanged of which no name says anything for the places that they have in it."""
+    silent = [i for i, j in enumerate(best) if (table[i][j] or 0.0) <= 0]
+    for one, other in combinations(silent, 2):
+        if table[one][best[other]] is not None and table[other][best[one]] is not None:
+            order = list(best)
+            order[one], order[other] = best[other], best[one]
+            yield tuple(order)
 
 
 def _opened(part: Part) -> list[Part]:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from inspector.keys.placing.tree import Leaf
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
@@ -20,7 +22,7 @@ class Library:
     alone: names of which one is enough. tokens: names of which two kinds are needed. Patterns are searched in a name
     with every number read as 0 and every separator as a dot. never: names that it does not write, one of which takes
     all proof away. in_out: its linear layers are (in, out) throughout. kernels: the order of its convolutions' axes, ""
-    for torch's.
+    for torch's. projections: parameters of their own by which it multiplies from the right, and which are (in, out) so.
     """
 
     id: str
@@ -30,6 +32,7 @@ class Library:
     never: tuple[str, ...] = ()
     in_out: bool = False
     kernels: str = ""
+    projections: str = ""
 
 
 # torch's norms: whoever writes these stores (out, in), whatever else its tensors are called.
@@ -77,6 +80,16 @@ LIBRARIES: tuple[Library, ...] = (
         tokens=(r"\.attention\.w[qkvo]\.weight$", r"\.feed_forward\.w0\.weight$", r"\.(attention|ffn)_norm\.weight$"),
     ),
     Library(
+        id="clip",
+        title="OpenAI's CLIP or open_clip",
+        tokens=(
+            r"(^|\.)visual\.proj$",
+            r"(^|\.)visual\.transformer\.resblocks\.0\.ln_0\.weight$",
+            r"(^|\.)ln_final\.weight$",
+        ),
+        projections=r"(^|\.)(visual\.proj|text_projection)$",
+    ),
+    Library(
         id="transformers-llama",
         title="Hugging Face transformers",
         tokens=(
@@ -109,6 +122,21 @@ def _written_by(shapes: tuple[str, ...]) -> frozenset[str]:
 def shown_in(shapes: Iterable[str], patterns: Iterable[str]) -> bool:
     """Whether one of the patterns is found in one of the names, which are as `shapes_of_names` gives them."""
     return any(re.search(pattern, shape) for pattern in patterns for shape in shapes)
+
+
+def is_projection(name: str, library: Library | None) -> bool:
+    """Whether this is a matrix (in, out) that is no layer of its own in this library."""
+    return library is not None and bool(library.projections) and re.search(library.projections, name) is not None
+
+
+def is_from_the_right(ours: Leaf, theirs: Leaf, writer: Library | None, reader: Library | None) -> bool:
+    """Whether one side has a layer (out, in) where the other's code multiplies by a parameter: `x @ visual.proj`."""
+    shape = ours.shape or ()
+    if len(shape) != 2 or shape[::-1] != theirs.shape:
+        return False
+    return (is_projection(ours.name, writer) and theirs.name.endswith(".weight")) or (
+        is_projection(theirs.name, reader) and ours.name.endswith(".weight")
+    )
 
 
 def written_by(names: Iterable[str]) -> Library | None:

@@ -204,7 +204,7 @@ ROLES: tuple[Role, ...] = (
     ),
     Role(
         "shortcut",
-        "downsample shortcut identity_conv conv_shortcut branch1 skip skip_conv identity residual_conv conv_skip",
+        "downsample shortcut identity_conv conv_shortcut branch1 skip skip_conv identity residual_conv conv_skip proj",
         f"torchvision; detectron2; Caffe2; diffusers; Keras applications; {_TIMM}",
     ),
 )

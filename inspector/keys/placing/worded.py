@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.by_order import Sides, counters, why_no_order
-from inspector.keys.placing.by_words import Worded, by_words, settled
+from inspector.keys.placing.by_words import Worded, settled
 from inspector.keys.placing.kinds import kind_of
 from inspector.keys.placing.matching import Choice, Doubt
 from inspector.keys.placing.parts import Part
+from inspector.keys.placing.readings import read_both
 from inspector.keys.placing.tree import Leaf, Path
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import other_words
@@ -22,10 +23,18 @@ LEAVE_OUT = "leave-out"
 _MOST_SAID = 6
 
 
-def words_of_both(sides: Sides, links: Sequence[Link]) -> Worded | None:
-    """The reading of both sides, None where there is none or where it moves a tensor that has its place's very name."""
-    computed = _computed()
-    found = by_words(sides.leaves, sides.places, computed=computed, ordered=not why_no_order(sides))
+def words_of_both(sides: Sides, links: Sequence[Link], *, by_table_only: bool) -> Worded | None:
+    """The reading of both sides, None where there is none or where it moves a tensor that has its place's very name.
+
+    by_table_only: numbers are in question, which only a library's own table may answer.
+    """
+    found = read_both(
+        sides.leaves,
+        sides.places,
+        computed=_computed(),
+        ordered=not why_no_order(sides),
+        by_table_only=by_table_only,
+    )
     if found is None:
         return None
     goes = {leaf.name: place.name for leaf, place in found.links}
@@ -75,7 +84,8 @@ def _says(found: Worded) -> str:
     said = [f'"{ours}" as "{theirs}"' for ours, theirs in found.equations[:_MOST_SAID]]
     more = len(found.equations) - len(said)
     listed = ", ".join(said) + (f" and {more} more" if more else "")
-    return f"read {listed}" if said else "read the names by what they mean"
+    made = f"read {listed}" if said else "read the names by what they mean"
+    return f"{found.first}, {made}" if found.first else made
 
 
 def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[Link], list[Leaf]] | None:

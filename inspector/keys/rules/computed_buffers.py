@@ -1,5 +1,5 @@
-"""Buffers that a network computes when it is built, on one side only: position_ids, Swin's relative_position_index,
-GPT-2's causal mask (called bias), rotary frequencies.
+"""Buffers that a network computes when it is built, on one side only: position_ids, Swin's relative_position_index
+and relative_coords_table, GPT-2's causal mask (called bias), rotary frequencies.
 
 One that the target lacks is left out if its numbers are the computed ones, which is looked at when the plan is applied:
 other frequencies are another base, and that is information. One that the file lacks is computed where everything about
@@ -61,8 +61,9 @@ RULE = Rule(
     id="computed-buffers",
     title="Computed buffers",
     says=(
-        "Leaves out buffers that the network computes itself (position_ids, relative_position_index, causal masks, "
-        "inv_freq) if their numbers are the computed ones; computes missing ones that follow from their shape."
+        "Leaves out buffers that the network computes itself (position_ids, relative_position_index, "
+        "relative_coords_table, causal masks, inv_freq) if their numbers are the computed ones; computes missing ones "
+        "that follow from their shape."
     ),
     cost=Cost.LOSSLESS,
     done="computed buffers are left out or computed",

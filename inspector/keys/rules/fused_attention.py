@@ -4,7 +4,8 @@ torch's MultiheadAttention (in_proj_weight) and transformers' Conv1D (c_attn, wh
 value below each other; so have timm's blocks and Phi-3. Of the other names several codes write several orders: OPT k,
 v, q; nanoGPT's forks k, q, v; Megatron, BLOOM and GPT-NeoX head by head; Megatron's first version row by row. Sources:
 transformers modeling_gpt2.py, modeling_bloom.py, modeling_gpt_neox.py, modeling_phi3.py and convert_opt_*;
-timm layers/attention.py; torch/nn/modules/activation.py; Megatron-LM checkpointing.py.
+timm layers/attention.py; torchvision models/swin_transformer.py; torch/nn/modules/activation.py; Megatron-LM
+checkpointing.py.
 """
 
 from __future__ import annotations
@@ -48,6 +49,14 @@ _TRIPLES = (
 # Phi-3's layers, as vLLM and transformers name them.
 PHI = tuple(
     rf"(^|\.)layers\.0\.{end}\.weight$" for end in (r"self_attn\.qkv_proj", r"mlp\.gate_up_proj", "input_layernorm")
+)
+# torchvision's Swin transformers.
+_SWIN = (
+    r"(^|\.)features\.0\.0\.attn\.qkv\.weight$",
+    r"(^|\.)features\.0\.0\.attn\.proj\.weight$",
+    r"(^|\.)features\.0\.0\.attn\.relative_position_bias_table$",
+    r"(^|\.)features\.0\.0\.mlp\.0\.weight$",
+    r"(^|\.)features\.0\.reduction\.weight$",
 )
 _END = r"\.(weight|bias|kernel)$"
 _LETTERS = "qkv|kqv|kvq|qvk|vqk|vkq"
@@ -97,7 +106,9 @@ def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> 
         _OF_BLOCK + r"mlp\.fc0\.weight$",
         _OF_BLOCK + r"norm0\.",
     )
-    if re.search(r"\.attn\.qkv\.", name) and all(shown_in(shapes, (pattern,)) for pattern in timm):
+    if re.search(r"\.attn\.qkv\.", name) and any(
+        all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in (timm, _SWIN)
+    ):
         return in_order
     return in_order if all(shown_in(shapes, (pattern,)) for pattern in PHI) else ""
 

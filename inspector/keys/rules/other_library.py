@@ -9,7 +9,7 @@ index buffer) is left to the other rules. That the answers are equal was measure
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -32,6 +32,10 @@ class Dialect:
     id: str
     rows: Rows
     anchors: tuple[str, str]
+
+
+# What both call alike in every family.
+_ALIKE = frozenset({"norm.weight", "norm.bias"})
 
 
 def _stages(ours: str, theirs: str) -> Rows:
@@ -126,6 +130,22 @@ def translate(name: str, number: int, to_timm: bool) -> str:
     return name
 
 
+def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
+    """The names that timm has for a side whose names are all torchvision's of one family; None where they are not."""
+    prefix = _wrapper(side)
+    names = [leaf.name.removeprefix(prefix) for leaf in side]
+    for number, dialect in enumerate(DIALECTS):
+        own, other = dialect.anchors
+        starts = tuple(pattern for pattern, _ in _rows(number, True) if pattern.startswith("^"))
+        if not any(name.startswith(own) for name in names) or any(name.startswith(other) for name in names):
+            continue
+        told = all(any(re.match(start, name) for start in starts) or name in _ALIKE for name in names)
+        made = [translate(name, number, True) for name in names]
+        if told and len(set(made)) == len(made):
+            return [prefix + name for name in made]
+    return None
+
+
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     weights = [leaf for leaf in leaves if not is_counter(leaf)]
     theirs = {place.name: place for place in places if not is_counter(place)}
@@ -165,7 +185,12 @@ def _speaks_for_all(weights: Sequence[Leaf], made: dict[str, str], theirs: dict[
     computed = {name for kind in COMPUTED.values() for name in kind.leaves} - {"bias"}
     names = [made[leaf.name] for leaf in weights if made[leaf.name].rpartition(".")[2] not in computed]
     there = {name for name in theirs if name.rpartition(".")[2] not in computed}
-    return len(set(names)) == len(names) and set(names) == there
+    return len(set(names)) == len(names) and _with_one_bias(names) == _with_one_bias(there)
+
+
+def _with_one_bias(names: Iterable[str]) -> set[str]:
+    """With the biases of query and value as one: Swin's second version has no other for the key, or zeros there."""
+    return {re.sub(r"\.attn\.[qv]_bias$", ".attn.qkv.bias", name) for name in names}
 
 
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:

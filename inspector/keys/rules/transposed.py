@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, voucher_of
+from inspector.keys.placing.provenance import is_from_the_right
 from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
@@ -51,8 +52,12 @@ def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
     return bias is not None and (bias.source.shape == shape[:1] or (turned and bias.source.shape == shape[1:]))
 
 
+def _from_the_right(link: Link, left: Leftovers) -> bool:
+    return is_from_the_right(link.source, link.target, left.writer, left.reader)
+
+
 def _steps(left: Leftovers) -> Iterator[Step]:
-    turned = [link for link in left.reshaped if is_turned(link)]
+    turned = [link for link in left.reshaped if is_turned(link) and not _from_the_right(link, left)]
     if turned:
         there = {link.target.name: link for link in left.settled}
         # While it is not answered, the plan shows what would be done, and is open.
@@ -61,9 +66,14 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         for link in turned:
             says = "(in, out) in the file, (out, in) in the target."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
+    for link in (*left.settled, *left.reshaped):
+        if _from_the_right(link, left):
+            says = "CLIP multiplies by it from the right, (in, out), where a layer is (out, in)."
+            yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
     shown = shown_ways(left)
     for link in left.settled:
         known = link.target.name in left.turned or link.target.name in left.oriented
+        known = known or _from_the_right(link, left)
         if is_square(link) and not known and lies_turned(link, shown, left):
             says = "Square, and stored the other way round as every other matrix of this name, or by the user's word."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
@@ -79,7 +89,17 @@ def shown_ways(left: Leftovers) -> dict[Kind, set[bool]]:
     for link in matrices:
         if len(set(link.target.shape or ())) == 2:
             ways.setdefault(_kind(link), set()).add(is_turned(link))
+            if _goes_to_conv1d(link):
+                ways.setdefault(_AT_CONV1D, set()).add(is_turned(link))
     return ways
+
+
+# What goes to places where transformers has a Conv1D, whatever the file calls it.
+_AT_CONV1D: Kind = (Voucher.CONV1D, "place")
+
+
+def _goes_to_conv1d(link: Link) -> bool:
+    return voucher_of(link.target, link.source) is Voucher.CONV1D
 
 
 def _kind(link: Link) -> Kind:
@@ -95,6 +115,8 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
     if voucher is Voucher.EMBEDDING:
         return False
     if voucher in (Voucher.IN_OUT, Voucher.CONV1D) and ways == {True}:
+        return True
+    if _goes_to_conv1d(link) and shown.get(_AT_CONV1D) == {True}:
         return True
     if voucher is not Voucher.NOTHING and ways == {False}:
         return False

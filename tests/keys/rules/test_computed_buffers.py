@@ -98,9 +98,13 @@ def test_a_bias_that_is_a_bias_is_no_mask(file_of, target_of):
 
 @pytest.mark.parametrize("kind", COMPUTED)
 def test_function_and_lines_are_equal(kind):
-    shape = {"positions": (1, 9), "window-pairs": (16, 16), "causal-mask": (1, 1, 6, 6), "inverse-frequencies": (8,)}[
-        kind
-    ]
+    shape = {
+        "positions": (1, 9),
+        "window-pairs": (16, 16),
+        "causal-mask": (1, 1, 6, 6),
+        "window-coordinates": (1, 17, 17, 2),
+        "inverse-frequencies": (8,),
+    }[kind]
     names = {"torch": torch}
     exec("\n".join(COMPUTED[kind].lines(shape)), names)
     assert torch.equal(names["buffer"], torch.from_numpy(COMPUTED[kind].make(shape)))

@@ -31,9 +31,16 @@ def test_the_code_is_a_line_per_layer_and_no_table(file_of, target_of):
 
 
 def test_other_sizes_are_no_old_names(file_of, target_of):
-    swapped = {n: s[::-1] for n, s in OLD.items()}
-    report = diagnose(file_of(swapped), target_of(NEW))
+    wider = {n: tuple(2 * x if x == 8 else x for x in s) for n, s in OLD.items()}
+    report = diagnose(file_of(wider), target_of(NEW))
     assert report.plan is None or not report.plan.complete
+
+
+def test_matrices_the_other_way_round_are_old_names_by_their_biases(file_of, target_of):
+    turned = {n: s[::-1] for n, s in OLD.items()}
+    plan = diagnose(file_of(turned), target_of(NEW)).plan
+    assert plan.complete and {use.id for use in plan.rules} >= {"transposed"}
+    assert {s.target: s.source for s in plan.steps}["layer_1.mlp.3.weight"] == "layer_1.mlp.linear_2.weight"
 
 
 def test_equal_names_are_left_alone(file_of, target_of):

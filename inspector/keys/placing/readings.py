@@ -1,0 +1,123 @@
+"""In which forms two sides are read against each other by words: as they are, or with what only hides the words undone.
+
+Three things hide them. torchvision numbers the layers of some families where timm names them (`features.1.0.block.5`):
+one table (`rules/other_library.py`) says what each number is, and a third author's words are compared with those. And
+where one side stores its matrices (in, out), no module of it holds what its counterpart holds: then matrices count
+either way round, and the biases say of each layer which size is its output's. And CLIP's projections are parameters,
+(in, out), where others have a layer.
+
+Only a reading that is sure counts: what is asked about is asked in the file's and the target's own names and shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from inspector.keys.placing.by_words import Worded, by_words
+from inspector.keys.placing.provenance import is_projection, written_by
+from inspector.keys.placing.roles import split_name, squeezed
+from inspector.keys.placing.tree import Leaf
+
+Both = tuple[Sequence[Leaf], Sequence[Leaf]]
+
+
+def read_both(
+    leaves: Sequence[Leaf],
+    places: Sequence[Leaf],
+    *,
+    computed: frozenset[str],
+    ordered: bool,
+    by_table_only: bool = False,
+) -> Worded | None:
+    """The reading of both sides as they are, or a sure one of another form of them.
+
+    by_table_only: only one in which a table names what has numbers.
+    """
+    plain = None if by_table_only else by_words(leaves, places, computed=computed, ordered=ordered)
+    if plain is not None and plain.sure:
+        return plain
+    for ours, theirs, first in _forms(leaves, places, by_table_only):
+        found = by_words(ours, theirs, computed=computed, ordered=ordered)
+        if found is not None and found.sure:
+            links = _given_back(found, (ours, theirs), (leaves, places))
+            if links is not None:
+                said = {one.name: leaf.name for one, leaf in zip(ours, leaves, strict=True)}
+                return replace(found, links=links, said=frozenset(said[name] for name in found.said), first=first)
+    return plain
+
+
+def _forms(
+    leaves: Sequence[Leaf], places: Sequence[Leaf], by_table_only: bool
+) -> Iterator[tuple[Sequence[Leaf], Sequence[Leaf], str]]:
+    """Both sides in another form, and what was done to them."""
+    spelled = _spelled(leaves), _spelled(places)
+    ours, theirs = spelled[0] or leaves, spelled[1] or places
+    first = ""
+    if any(spelled):
+        first = f"name the numbers of the {'file' if spelled[0] else 'target'} as timm does"
+        yield ours, theirs, first
+    elif by_table_only:
+        return
+    layers = _projections_as_layers(ours), _projections_as_layers(theirs)
+    if (layers[0] is None) is not (layers[1] is None):
+        ours, theirs = layers[0] or ours, layers[1] or theirs
+        yield ours, theirs, first
+    if _lie_otherwise(leaves, places):
+        yield [_either_way(leaf) for leaf in ours], [_either_way(place) for place in theirs], first
+
+
+def _given_back(found: Worded, read: Both, own: Both) -> tuple[tuple[Leaf, Leaf], ...] | None:
+    """The links between the sides' own tensors; None where matrices that count either way round are of other sizes."""
+    ours = {one.name: leaf for one, leaf in zip(read[0], own[0], strict=True)}
+    theirs = {one.name: place for one, place in zip(read[1], own[1], strict=True)}
+    links = tuple((ours[leaf.name], theirs[place.name]) for leaf, place in found.links)
+    alike = all(squeezed(leaf.shape) == squeezed(place.shape) for leaf, place in found.links)
+    as_they_are = all(
+        one.shape == leaf.shape for one, leaf in zip((*read[0], *read[1]), (*own[0], *own[1]), strict=True)
+    )
+    return links if alike or as_they_are else None
+
+
+def _spelled(side: Sequence[Leaf]) -> list[Leaf] | None:
+    """With the names that timm has for them, where all are torchvision's of one family; else None."""
+    from inspector.keys.rules.other_library import spelled_out
+
+    names = spelled_out(side)
+    return [Leaf(name, leaf.shape) for name, leaf in zip(names, side, strict=True)] if names else None
+
+
+def _projections_as_layers(side: Sequence[Leaf]) -> list[Leaf] | None:
+    """With CLIP's projections as linear layers' weights, where the names prove its code; else None."""
+    library = written_by(leaf.name for leaf in side)
+    if library is None or not library.projections:
+        return None
+    return [
+        Leaf(f"{leaf.name}.weight", leaf.shape[::-1]) if leaf.shape and is_projection(leaf.name, library) else leaf
+        for leaf in side
+    ]
+
+
+def _either_way(leaf: Leaf) -> Leaf:
+    shape = squeezed(leaf.shape)
+    return Leaf(leaf.name, tuple(sorted(shape))) if shape is not None and len(shape) == 2 else leaf
+
+
+def _lie_otherwise(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
+    """Whether the biases of one side say that its matrices are (in, out), and those of the other (out, in)."""
+    return {_shown_by_biases(leaves), _shown_by_biases(places)} == {True, False}
+
+
+def _shown_by_biases(side: Sequence[Leaf]) -> bool | None:
+    """Whether matrices beside a bias are (in, out); None where none tells, or they are of two minds."""
+    there = {leaf.name: leaf.shape for leaf in side}
+    ways = set()
+    for leaf in side:
+        shape = leaf.shape or ()
+        module, last = split_name(leaf.name)
+        if len(shape) != 2 or shape[0] == shape[1] or not last.endswith(("weight", "kernel")):
+            continue
+        bias = there.get(f"{module}.{last.removesuffix('weight').removesuffix('kernel')}bias")
+        if bias in (shape[:1], shape[1:]):
+            ways.add(bias == shape[1:])
+    return ways.pop() if len(ways) == 1 else None
