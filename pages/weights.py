@@ -35,10 +35,10 @@ def findings(hand: Hand, health: HealthReport) -> None:
     """What was found, filtered, and the tensor that was chosen: a click redraws this part only."""
     st.html(health_view.sentence(health))
     shown = health_view.filtered(health)
-    health_view.draw_findings(shown)
+    names = [t.name for t in health.weights.tensors] + [name for name, _ in health.weights.skipped]
+    health_view.draw_findings(shown, frozenset(names))
     if health.findings and not shown:
         quiet("Nothing of that is left after the filters.")
-    names = [t.name for t in health.weights.tensors] + [name for name, _ in health.weights.skipped]
     chosen = health_view.choose_tensor(names, health.findings)
     if chosen is not None:
         tensors = state.tensors if state is not None else checkpoint.tensors

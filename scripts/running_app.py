@@ -44,16 +44,21 @@ class Server:
         context.request.get(f"{self.url}/?token={self.token}")
 
 
+def free_port() -> int:
+    """One that nobody listens on just now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
-def running_app(folder: Path, app: str = "app.py", **variables: str) -> Iterator[Server]:
-    """Started as the README says, stopped at the end. app: the server's script. variables: of its
-    environment.
+def running_app(folder: Path, app: str = "app.py", *, port: int = 0, **variables: str) -> Iterator[Server]:
+    """Started as the README says, stopped at the end. app: the server's script. port: 0 for any that is free.
+    variables: of its environment.
 
     Raises RuntimeError with its log when it does not start.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = port or free_port()
     log = folder / "log.txt"
     token = secrets.token_urlsafe(24)
     environment = {

@@ -162,7 +162,8 @@ def _why_not_finite(model: nn.Module, batch: Tensor, maps: Maps, index: int, met
         if tensor.is_floating_point() and not torch.isfinite(tensor).all()
     ]
     if sick:
-        return f"{counted(len(sick), 'tensor')} of the model hold NaN or infinity, the first is {sick[0]}."
+        hold = "holds" if len(sick) == 1 else "hold"
+        return f"{counted(len(sick), 'tensor')} of the model {hold} NaN or infinity, the first is {sick[0]}."
     where = maps.layer.path or "the picture"
     if not torch.isfinite(maps.activation_peak[index]):
         return f"the output of {where} overflows."

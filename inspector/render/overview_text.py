@@ -5,12 +5,10 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.table import Table
 
-from inspector.findings import Severity
 from inspector.overview import Overview, Topic
+from inspector.render.answer_words import answer_word
 from inspector.render.text import STYLE, safe
 from inspector.units import counted
-
-_MARKS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note", Severity.INFO: "ok"}
 
 
 def answers_text(overview: Overview) -> RenderableType:
@@ -20,7 +18,8 @@ def answers_text(overview: Overview) -> RenderableType:
     rows.add_column(no_wrap=True)
     rows.add_column(overflow="fold")
     for answer in overview.answers:
-        mark = f"[{STYLE[answer.severity]}]{_MARKS[answer.severity]}[/]" if answer.severity else "[dim]?[/]"
+        style = STYLE[answer.severity] if answer.severity else "dim"
+        mark = f"[{style}]{answer_word(answer).lower()}[/]"
         rows.add_row(answer.topic.value.capitalize(), mark, safe(answer.says))
         if answer.topic is Topic.MODEL and overview.claims:
             more = f"{counted(len(overview.claims), 'sentence')} about it, with the evidence: inspector identify FILE"

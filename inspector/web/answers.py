@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from inspector.architectures.types import Recognition
 from inspector.checkpoint.types import Checkpoint, Part, StateRole
@@ -11,6 +12,7 @@ from inspector.health.report import HealthReport
 from inspector.inspection import Inspection, Question
 from inspector.overview import Answer, Overview, Topic, summarise_reports
 from inspector.params.report import ParameterReport
+from inspector.render.answer_words import answer_word
 from inspector.units import human_bytes, human_count, human_macs
 from inspector.web import reports
 from inspector.web.components import Figure, Verdict
@@ -55,19 +57,23 @@ def inspection_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthRepor
 
 def bare_rows(answers: Iterable[Answer]) -> list[Verdict]:
     """Each answer alone, where there is no file yet whose pages could give reasons."""
-    return [Verdict(word=a.topic.value.capitalize(), says=a.says, severity=a.severity) for a in answers]
+    return [_bare(answer) for answer in answers]
+
+
+def _bare(answer: Answer) -> Verdict:
+    how = answer_word(answer) if answer.severity else "Not examined"
+    return Verdict(word=answer.topic.value.capitalize(), says=answer.says, severity=answer.severity, how=how)
 
 
 def rows(checkpoint: Checkpoint, answers: Iterable[Answer]) -> list[Verdict]:
     """Each answer with the way to its reasons."""
     pages = _PAGES if checkpoint.weights is not None else _PAGES | _NO_WEIGHTS
     return [
-        Verdict(
-            word=answer.topic.value.capitalize(),
+        replace(
+            _bare(answer),
             says=f"{answer.says} Choose one on the Repair page."
             if answer.topic is Topic.LOADING and answer.severity is None
             else answer.says,
-            severity=answer.severity,
             page=pages[answer.topic][0],
             link=pages[answer.topic][1],
         )

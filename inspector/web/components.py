@@ -107,11 +107,12 @@ def _card(finding: Finding) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One row of the overview's answer. page: where the reasons stand."""
+    """One row of the overview's answer. how: the icon in a word. page: where the reasons stand."""
 
     word: str
     says: str
     severity: Severity | None
+    how: str
     page: str = ""
     link: str = ""
 
@@ -124,7 +125,8 @@ def verdict_rows(rows: Sequence[Verdict]) -> None:
             tone = row.severity.value if row.severity else "unknown"
             left, right = st.columns([5.6, 1.3], vertical_alignment="center")
             left.html(
-                f'<div class="mi-verdict mi-{tone}"><span class="mi-icon" aria-hidden="true">{icon}</span>'
+                f'<div class="mi-verdict mi-{tone}"><span class="mi-icon" role="img" title="{row.how}" '
+                f'aria-label="{row.how}">{icon}</span>'
                 f"<b>{escaped(row.word)}</b><span>{escaped(in_page_words(row.says))}</span></div>"
             )
             if row.page:

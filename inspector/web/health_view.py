@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
@@ -80,33 +80,37 @@ def filtered(health: HealthReport) -> tuple[Finding, ...]:
     )
 
 
-def draw_findings(findings: Sequence[Finding]) -> None:
-    """Errors and warnings with the way to their tensors; notes and remarks folded below."""
+def draw_findings(findings: Sequence[Finding], tensors: Collection[str]) -> None:
+    """Errors and warnings with the way to their tensors; notes and remarks folded below. tensors: those that can be
+    looked at; a finding may be about an optimizer, too."""
     loud = [f for f in findings if f.severity.rank >= Severity.WARNING.rank]
     soft = [f for f in findings if f.severity.rank < Severity.WARNING.rank]
     for n, finding in enumerate(loud[:_ROWS]):
-        _row(finding, f"loud-{n}")
+        _row(finding, f"loud-{n}", tensors)
     if len(loud) > _ROWS:
         finding_cards(loud[_ROWS:])
     if soft:
-        with st.expander(f"{counted(len(soft), 'note')} and remarks" if len(soft) > 1 else "1 note", expanded=not loud):
+        counts = Counter(f.severity for f in soft)
+        words = [counted(counts[s], word) for s, word in _PLURAL.items() if counts[s]]
+        with st.expander(" and ".join(words), expanded=not loud):
             for n, finding in enumerate(soft[:_ROWS]):
-                _row(finding, f"soft-{n}")
+                _row(finding, f"soft-{n}", tensors)
             if len(soft) > _ROWS:
                 finding_cards(soft[_ROWS:])
 
 
-def _row(finding: Finding, key: str) -> None:
+def _row(finding: Finding, key: str, tensors: Collection[str]) -> None:
     """A finding, and buttons that open the first tensors it is about."""
     with st.container(gap=None):
         finding_cards([finding])
-        if finding.subjects:
-            _ways(finding, key)
+        named = [name for name in finding.subjects if name in tensors]
+        if named:
+            _ways(named, key)
 
 
-def _ways(finding: Finding, key: str) -> None:
+def _ways(names: Sequence[str], key: str) -> None:
     with st.container(horizontal=True, gap="small"):
-        for n, name in enumerate(finding.subjects[:_BUTTONS]):
+        for n, name in enumerate(names[:_BUTTONS]):
             label = visible(shorten_middle(name, 40)).replace("[", "\\[").replace("*", "\\*").replace("_", "\\_")
             st.button(
                 label,

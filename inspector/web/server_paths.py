@@ -9,6 +9,7 @@ from inspector.checkpoint.digest import digest_of
 from inspector.errors import RefusedContent
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
+from inspector.units import shorten_middle
 from inspector.web import jobs, session
 from inspector.web.server_listing import Listing, is_inside, list_root
 from inspector.web.store import Stored, the_store
@@ -31,28 +32,36 @@ def listing() -> Listing:
 
 
 def resolve_folder(relative: str) -> Path:
-    """A folder's real place. Raises RefusedContent for whatever lies outside the root, links included."""
+    """A folder's real place. Raises RefusedContent for whatever lies outside the root, links included, or is gone."""
     root = server_root()
     try:
         real = (root / relative).resolve(strict=True) if root is not None else None
     except (OSError, RuntimeError, ValueError):
         real = None
     if root is None or real is None or not real.is_relative_to(root) or not real.is_dir():
-        raise _outside()
+        raise _refusal(relative, root, "folder")
     return real
 
 
-def _outside() -> RefusedContent:
-    return RefusedContent(
-        "That path is outside the folder this server opens to visitors.", hint="Choose one from the list."
+def _refusal(relative: str, root: Path | None, what: str) -> RefusedContent:
+    """Why it is not opened. Of what lies outside nothing is said, not even whether it is there."""
+    try:
+        inside = root is not None and (root / relative).resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):
+        inside = False
+    says = (
+        f"There is no {what} {shorten_middle(relative, 90)!r} in what this server opens to visitors, or it is gone."
+        if inside and relative
+        else "That path is outside the folder this server opens to visitors."
     )
+    return RefusedContent(says, hint="Choose one from the list on the Open page.")
 
 
 def resolve_in_root(relative: str) -> Path:
-    """The file's real place. Raises RefusedContent for whatever lies outside the root, symbolic links included."""
+    """The file's real place. Raises RefusedContent for whatever lies outside the root, links included, or is gone."""
     root = server_root()
     if root is None or not is_inside(root / relative, root):
-        raise _outside()
+        raise _refusal(relative, root, "file")
     return (root / relative).resolve()
 
 

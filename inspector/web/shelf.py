@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.checkpoint.source import ByteSource, PathSource
-from inspector.errors import AddressError, InspectorError, ReadError
+from inspector.errors import AddressError, InspectorError, ReadError, RefusedContent
 from inspector.jobs.folder_state import state_of_folder
 from inspector.jobs.job import Job
 from inspector.limits import DEFAULT_LIMITS
@@ -130,7 +130,7 @@ def put_up_archive(stored: Stored, name: str) -> None:
 def follow_link() -> None:
     """Once per session: take up what the address names. Afterwards keep the address in step.
 
-    Raises ReadError where it is gone, RefusedContent for a folder that is nobody's to see.
+    Raises ReadError where it is gone, RefusedContent for a folder of the server that is gone or nobody's to see.
     """
     first = not st.session_state.get(_LINK)
     st.session_state[_LINK] = True
@@ -153,7 +153,11 @@ def _take_from_address() -> None:
             )
         put_up_archive(stored, clean_name(st.query_params.get(_NAME, "") or digest[:12]))
     elif folder:
-        resolve_folder(folder)
+        try:
+            resolve_folder(folder)
+        except RefusedContent:
+            st.query_params.pop(_FOLDER, None)
+            raise
         put_up(Shelf(name=_folder_name(folder), folder=folder))
 
 

@@ -113,7 +113,7 @@ def test_non_finite_names_the_tensor(spot: Image.Image) -> None:
         model.conv.weight[0, 0] = float("nan")
     found = explain(model, spot, preprocessing=PLAIN, layer="conv")
     assert "non-finite-map: 80 of 80 cells of the map are not finite" in only_finding(found)
-    assert "1 tensor of the model hold" in found.findings[0].says
+    assert "1 tensor of the model holds NaN" in found.findings[0].says
     assert "conv.weight" in found.findings[0].says
     assert found.heat.max() == 0.0
     assert np.isfinite(found.heat).all()

@@ -110,3 +110,35 @@ def test_a_picture_is_explained_and_the_focus_stays_beside_it(keyboard: Keyboard
     keyboard.visitor.settle()
     # The choice folded up, and the button with it.
     keyboard.wait_for_heading("^Explain$")
+
+
+# The outline of what has the focus, and what it stands on: the nearest ground that is not see-through.
+_OUTLINE = """() => {
+  const at = document.activeElement, s = getComputedStyle(at)
+  let under = at.parentElement
+  while (under && /, 0\\)$|transparent/.test(getComputedStyle(under).backgroundColor)) under = under.parentElement
+  return { style: s.outlineStyle, width: parseFloat(s.outlineWidth), colour: s.outlineColor,
+    ground: getComputedStyle(under).backgroundColor, sidebar: !!at.closest('[data-testid=stSidebar]') }
+}"""
+
+
+def _luminance(colour: str) -> float:
+    """Of "rgb(1, 2, 3)", by WCAG 2."""
+    channels = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_focus_is_seen_on_every_link_of_the_sidebar(keyboard: Keyboard, scheme: str) -> None:
+    page = keyboard.page
+    page.emulate_media(color_scheme=scheme)
+    keyboard.visitor.open("/")
+    keyboard.walk_to("Skip to main content")
+    links = page.get_by_test_id("stSidebarNavLink").count()
+    for _ in range(links):
+        page.keyboard.press("Tab")
+        shown = page.evaluate(_OUTLINE)
+        assert shown["sidebar"] and shown["style"] == "solid" and shown["width"] >= 2, (keyboard.at(), shown)
+        light, dark = sorted((_luminance(shown["colour"]), _luminance(shown["ground"])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3, shown

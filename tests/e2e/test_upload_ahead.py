@@ -7,6 +7,10 @@ import re
 import struct
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.browser
+
 # Over the size from which slices are sent.
 NBYTES = 36 << 20
 

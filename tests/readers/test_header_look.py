@@ -18,16 +18,21 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UsageError
 from inspector.overview import summarise
 from inspector.readers import open_checkpoint
-from inspector.readers.header_look import MOST_NBYTES, MOST_REQUESTS, HeaderLook, Waits, Wanted, first_ranges
+from inspector.readers.header_look import MOST_NBYTES, HeaderLook, Waits, Wanted, first_ranges
 
 ARRAYS = {f"layer{i}.weight": np.full((256, 200), i, np.float32) for i in range(40)}
 
 
 def look_at(data: bytes, name: str = "net") -> tuple[HeaderLook, Checkpoint | Waits]:
+    """Counted here, as a browser would send it."""
     look = HeaderLook(len(data), name)
+    requests = nbytes = 0
     while True:
-        outcome = look.take(b"".join(data[offset : offset + n] for offset, n in look.wanted.ranges))
-        assert look.requests <= MOST_REQUESTS and look.nbytes <= MOST_NBYTES
+        slices = b"".join(data[offset : offset + n] for offset, n in look.wanted.ranges)
+        requests, nbytes = requests + 1, nbytes + len(slices)
+        assert requests <= 6 and nbytes <= 4 << 20
+        outcome = look.take(slices)
+        assert (look.requests, look.nbytes) == (requests, nbytes)
         if not isinstance(outcome, Wanted):
             return look, outcome
 

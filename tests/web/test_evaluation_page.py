@@ -204,9 +204,12 @@ def test_folders_of_the_server_are_listed_and_nothing_outside_is_read(
         ("shapes/all.tar.gz",),
     )
     assert server_paths.resolve_folder("shapes/val") == root / "shapes" / "val"
-    for outside in ("../secret", "linked", "/etc", "shapes/all.tar.gz", "none", "a\0b"):
+    for outside in ("../secret", "linked", "/etc", "a\0b"):
         with pytest.raises(RefusedContent, match="outside the folder"):
             server_paths.resolve_folder(outside)
+    for gone in ("shapes/all.tar.gz", "none"):
+        with pytest.raises(RefusedContent, match=f"There is no folder '{gone}'"):
+            server_paths.resolve_folder(gone)
     monkeypatch.delenv("INSPECTOR_ROOT")
     assert server_paths.listing().sets == ()
     with pytest.raises(RefusedContent):

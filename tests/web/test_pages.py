@@ -161,6 +161,25 @@ def test_numbers_that_had_to_be_decoded_stand_beside_the_others(app: AppTest, tm
     assert "Not measured" not in " ".join(heading.value for heading in app.header)
 
 
+def test_what_a_finding_is_about_is_a_button_where_it_is_a_tensor(app: AppTest, tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    weights["weight"][0, 0] = torch.nan
+    _hold(app, {"model": weights, "optimizer": optimizer.state_dict()}, tmp_path)
+    app.run().switch_page("pages/weights.py").run()
+    finish(app)
+    assert not app.exception
+    html = _html(app)
+    assert "Resuming now would train" in html, "a finding about the optimizer"
+    ways = [button.label for button in app.button if str(button.key).startswith("open-")]
+    assert ways == ["weight"]
+    folded = [expander.label for expander in app.expander]
+    assert any("1 remark" in label for label in folded) and not any("remarks" in label for label in folded)
+
+
 def test_a_rule_in_the_table_is_not_said_again_as_a_finding(app: AppTest, tmp_path: Path) -> None:
     _hold(app, {f"module.fc.{leaf}": torch.ones(3, 3) for leaf in ("weight", "bias")}, tmp_path)
     app.session_state["target-way"] = "keys"

@@ -41,18 +41,27 @@ def test_files_of_the_folder_are_listed_and_open(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../secret.pth", "deep/../../secret.pth", "../open-too/c.pth", "{tmp}/secret.pth", "", "deep", "none.pth", "a\0b"],
+    ["../secret.pth", "../none.pth", "deep/../../secret.pth", "../open-too/c.pth", "{tmp}/secret.pth", "", "a\0b"],
 )
 def test_nothing_outside_is_opened(root: Path, path: str) -> None:
     with pytest.raises(RefusedContent, match="outside the folder"):
         server_paths.store_path(path.format(tmp=root.parent))
 
 
+@pytest.mark.parametrize("path", ["none.pth", "deep/none.pth", "deep/../none.pth", "deep"])
+def test_what_is_gone_is_said_to_be_gone(root: Path, path: str) -> None:
+    with pytest.raises(RefusedContent, match=f"There is no file '{path}'.*, or it is gone"):
+        server_paths.store_path(path)
+    if path != "deep":
+        with pytest.raises(RefusedContent, match=r"There is no folder 'none'.*, or it is gone"):
+            server_paths.resolve_folder("none")
+
+
 def test_a_link_out_of_the_folder_is_neither_listed_nor_opened(root: Path) -> None:
     (root / "link.pth").symlink_to(root.parent / "secret.pth")
     (root / "linked").symlink_to(root.parent, target_is_directory=True)
     assert server_paths.listing().files == ("a.pth", "deep/b.pth")
-    for path in ("link.pth", "linked/secret.pth"):
+    for path in ("link.pth", "linked/secret.pth", "linked/none.pth"):
         with pytest.raises(RefusedContent, match="outside the folder"):
             server_paths.store_path(path)
 

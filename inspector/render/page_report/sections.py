@@ -6,13 +6,13 @@ from collections import Counter
 
 from inspector.file_report.report import FileReport, ParameterFacts, TensorFacts
 from inspector.findings import Finding, Severity
+from inspector.render.answer_words import answer_word
 from inspector.render.html_text import escaped
 from inspector.render.page_report.depth import depth_figure
 from inspector.render.page_report.module_sizes import module_sizes
 from inspector.render.page_report.strip import fingerprint_strip
 from inspector.render.page_report.words import (
     WORDS,
-    answer_word,
     drawing,
     facts,
     folded,

@@ -5,31 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from inspector.findings import Severity
-from inspector.overview import Answer, Topic
 from inspector.render.html_text import escaped
 from inspector.units import counted, shorten_middle
 
 WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "Info"}
-# Of an answer: with nothing to say against it, it is one that is well. Warnings and errors are counted in the last of
-# the answers, and these are no findings.
-_ANSWERS = {**WORDS, Severity.INFO: "OK"}
-_OF_TOPIC = {
-    Topic.LOADING: {Severity.WARNING: "Not as it is", Severity.ERROR: "Fails"},
-    Topic.MODEL: {Severity.WARNING: "Which one?"},
-}
 _WIDEST = 90
 
 
 def tone(severity: Severity | None) -> str:
     """The class that gives it its colour."""
     return severity.value if severity else "unknown"
-
-
-def answer_word(answer: Answer) -> str:
-    """How it stands with one of the four questions, in a word or three."""
-    if answer.severity is None:
-        return "?"
-    return _OF_TOPIC.get(answer.topic, {}).get(answer.severity, _ANSWERS[answer.severity])
 
 
 def mono(text: str, width: int = _WIDEST) -> str:

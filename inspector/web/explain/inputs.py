@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from inspector.cam.report import Preprocessing
 from inspector.errors import InspectorError, UsageError
 from inspector.render.prepared import preprocessing_words
+from inspector.units import shorten_middle
 from inspector.web import reports
 from inspector.web.explain.choices import settled
 from inspector.web.explain.pictures import CHANGING, Picture, choose_picture, offer_pictures, picture_in_hand
@@ -20,6 +21,8 @@ from inspector.web.text import plain
 
 _LARGEST = 4096
 _CLOSE = "close-picture-choice"
+# Of the line that says what is settled, so that it stays one on most screens.
+_NAME_CHARACTERS, _SOURCE_CHARACTERS = 32, 24
 
 
 def inferred(hand: Hand) -> Preprocessing:
@@ -38,7 +41,7 @@ def take_picture(line: DeltaGenerator) -> Picture | None:
         return None
     if st.session_state.pop(_CLOSE, False):
         st.session_state[CHANGING] = False
-    with line, settled(picture.name, icon=":material/image:", key=CHANGING):
+    with line, settled(shorten_middle(picture.name, _NAME_CHARACTERS), icon=":material/image:", key=CHANGING):
         chosen = offer_pictures()
     if chosen is not None and chosen.sha256 != picture.sha256:
         # Its box was drawn in this run, and cannot be folded before the next.
@@ -50,7 +53,7 @@ def take_picture(line: DeltaGenerator) -> Picture | None:
 def edit(start: Preprocessing, digest: str) -> Preprocessing:
     """Preprocessing as it is taken, in a few words and open to change."""
     drawn = _as_chosen(start, digest)
-    says = f"{preprocessing_words(drawn)} ({drawn.source.replace('assumed: ', 'assumed, ')})"
+    says = f"{preprocessing_words(drawn)} ({_in_short(drawn)})"
     with settled(says, icon=":material/help:" if drawn.assumed else ":material/tune:"):
         if drawn.assumed:
             st.caption(
@@ -59,6 +62,8 @@ def edit(start: Preprocessing, digest: str) -> Preprocessing:
                     "looks wrong, change it here."
                 )
             )
+        else:
+            st.caption(plain(f"{drawn.source[0].upper()}{drawn.source[1:]}."))
         size, crop, kind = st.columns(3)
         shorter = start.resize[0] if isinstance(start.resize, tuple) else start.resize or 0
         resize = size.number_input(
@@ -93,6 +98,13 @@ def edit(start: Preprocessing, digest: str) -> Preprocessing:
         except InspectorError as error:
             show_error(error)
             return start
+
+
+def _in_short(drawn: Preprocessing) -> str:
+    """Whose word it is, for the line; the whole of it is behind "change"."""
+    if drawn.assumed:
+        return "assumed"
+    return drawn.source if len(drawn.source) <= _SOURCE_CHARACTERS else drawn.source.split(" with ")[0].split(" by ")[0]
 
 
 def _as_chosen(start: Preprocessing, digest: str) -> Preprocessing:

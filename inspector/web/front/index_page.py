@@ -1,4 +1,4 @@
-"""Streamlit's page told where its server is.
+"""Streamlit's page told where its server is, with a script of ours before its own.
 
 On a deep link (/overview) its script looks for the server beneath the page's own path first, and leaves two 404s in
 every visitor's console before it asks the right one. Told in `window.__streamlit`, it asks that one at once.
@@ -7,6 +7,7 @@ every visitor's console before it asks the right one. Told in `window.__streamli
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,13 +15,15 @@ _FRESH = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
 # Of the stored page, which ours is not any more.
 _STALE = (b"content-length", b"etag", b"last-modified", b"accept-ranges")
 _MOST = 1 << 20  # bytes; the page has some ten thousand
+# In the page itself: it has to be there before Streamlit's script, and when the server is gone.
+_EVERY_PAGE = (Path(__file__).parents[1] / "static" / "every_page.js").read_bytes()
 
 
 def script_for(base: str) -> bytes:
     """What the page runs first. base: what stands before every path, "" or "/base"."""
     # As an operator sets it, so quoted; "<" could end the element.
     quoted = json.dumps(base).replace("<", "\\u003c")
-    return f"window.__streamlit={{BACKEND_BASE_URL:window.location.origin+{quoted}}}".encode()
+    return f"window.__streamlit={{BACKEND_BASE_URL:window.location.origin+{quoted}}}\n".encode() + _EVERY_PAGE
 
 
 def with_script(page: bytes, base: str) -> bytes:
