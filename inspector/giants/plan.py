@@ -42,11 +42,12 @@ class Stretch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A piece as it travels. checkpoint: nothing of it but where the bytes of these tensors lie. known: what tells that
-    they are still the same, None where nothing does."""
+    they are still the same, None where nothing does. of_nbytes: what all pieces read together."""
 
     checkpoint: Checkpoint
     stretches: tuple[Stretch, ...]
     known: Known | None = None
+    of_nbytes: int = 0
 
 
 def plan_pieces(
@@ -58,8 +59,9 @@ def plan_pieces(
     and a leaf of 2^24 elements is never cut. Raises OSError where a file is not there any more.
     """
     known: dict[tuple[int, ...], Known | None] = {}
+    nbytes = sum(tensor.nbytes for tensor in tensors)
     return tuple(
-        _piece(checkpoint, stretches, known)
+        _piece(checkpoint, stretches, known, nbytes)
         for stretches in _groups(checkpoint, _stretches(checkpoint, tensors, most_nbytes), most_nbytes)
     )
 
@@ -103,7 +105,7 @@ def _storage(checkpoint: Checkpoint, tensor: TensorInfo) -> Storage | None:
 
 
 def _piece(
-    checkpoint: Checkpoint, stretches: tuple[Stretch, ...], known: dict[tuple[int, ...], Known | None]
+    checkpoint: Checkpoint, stretches: tuple[Stretch, ...], known: dict[tuple[int, ...], Known | None], nbytes: int
 ) -> Piece[Item]:
     storages: dict[str, Storage] = {}
     for stretch in stretches:
@@ -133,6 +135,7 @@ def _piece(
         ),
         stretches=stretches,
         known=known[leaf],
+        of_nbytes=nbytes,
     )
     told = [repr((stretch.tensor, stretch.first, stretch.numel)) for stretch in stretches]
     facts = (checkpoint.format, checkpoint.origin.name, known[leaf], told, [repr(one) for one in moved.values()])

@@ -9,12 +9,14 @@ from inspector.giants.places import buckets_of, known_by
 from inspector.giants.plan import Item, Stretch
 from inspector.giants.written import Answer, written
 from inspector.sweep.piece import Outcome
+from inspector.weights import kernel
 from inspector.weights.measure import measure_part, measure_tensor
 
 
 def measure_piece(item: Item) -> Outcome:
     """An answer for each stretch of the piece. Kept is what says something of the file alone: not what a network or a
     disk would not give now, nor what changed meanwhile."""
+    kernel.expect(item.of_nbytes)
     why = _elsewhere(item)
     if not why:
         found = [_answer(item, stretch) for stretch in item.stretches]
