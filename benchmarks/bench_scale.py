@@ -25,7 +25,7 @@ import numpy as np
 from inspector.checkpoint.source import ByteSource, check_range
 from inspector.checkpoint.types import TensorInfo
 from inspector.giants.measure import read_in_pieces
-from inspector.giants.plan import Item, plan_pieces
+from inspector.giants.plan import PIECE_NBYTES, Item, plan_pieces
 from inspector.giants.work import measure_piece
 from inspector.giants.written import written
 from inspector.readers import open_checkpoint
@@ -64,6 +64,9 @@ def headers() -> None:
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
         ours.send("done")
         requests, nbytes = ours.recv()
+        assert len(checkpoint.tensors) == _SHARDS * each
+        # The index of many tensors is larger than a first request.
+        assert requests == 1 + 1 + (each > 100) + _SHARDS
         print(
             f"headers: {_SHARDS} shards, {len(checkpoint.tensors):,} tensors ({what}): {requests} requests (listing, "
             f"index, shards), {nbytes / 1e6:.1f} MB, {seconds:.2f} s at 50 ms a request, {cpu:.2f} of them ours; "
@@ -183,6 +186,7 @@ def giant() -> None:
     began = time.perf_counter()
     pieces = plan_pieces(checkpoint, checkpoint.tensors)
     planned = time.perf_counter() - began
+    assert sum(piece.nbytes for piece in pieces) == nbytes and max(piece.nbytes for piece in pieces) <= PIECE_NBYTES
     print(
         f"giant: {nbytes / 1e12:.2f} TB, {len(checkpoint.tensors):,} tensors, {_SHARDS} shards (headers real, numbers "
         f"from a pattern): headers {opened:.2f} s, {len(pieces):,} pieces planned in {planned:.2f} s, largest "
@@ -247,7 +251,9 @@ def pieces() -> None:
         checkpoint = open_checkpoint(Path(place) / "a.safetensors")
         nbytes = sum(tensor.nbytes for tensor in checkpoint.tensors)
         cpu = time.process_time()
-        alone = _timed(partial(read_tensors, checkpoint, checkpoint.tensors))
+        began = time.perf_counter()
+        known = read_tensors(checkpoint, checkpoint.tensors)
+        alone = time.perf_counter() - began
         rate = nbytes / (time.process_time() - cpu) / 1e9
         print(f"pieces: {nbytes / 1e9:.2f} GB in one pass: {nbytes / alone / 1e9:.2f} GB/s, {rate:.2f} GB a CPU second")
         for jobs in (1, 2):
@@ -256,7 +262,9 @@ def pieces() -> None:
             whole = partial(read_in_pieces, checkpoint, checkpoint.tensors, engine=engine, store=store)
             cpu = time.process_time()
             first, cpu = _timed(whole), time.process_time() - cpu
-            again = _timed(whole)
+            began = time.perf_counter()
+            assert repr(whole().answers) == repr(known.answers)
+            again = time.perf_counter() - began
             engine.close(stop=False)
             kept = sum(path.stat().st_size for path in Path(f"{place}/s{jobs}").rglob("*.gz"))
             print(
@@ -297,6 +305,7 @@ def listing() -> None:
         f"listing: {_FILES:,} files (made up in {made:.0f} s, {held:.0f} MB): {len(found):,} pieces planned in "
         f"{seconds:.0f} s; {_memory()}"
     )
+    del found
     began = time.perf_counter()
     text = plan_text(plan, facts)
     seconds = time.perf_counter() - began
