@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from inspector.architectures.types import Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict
@@ -20,6 +21,9 @@ from inspector.health.report import HealthReport
 from inspector.keys.report import KeyReport
 from inspector.params.report import ParameterReport
 from inspector.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from inspector.weights.measure import Reader
 
 
 class Question(StrEnum):
@@ -63,15 +67,17 @@ def inspect(
     state: StateDict | None = None,
     target: Target | None = None,
     input_size: tuple[int, int, int] | None = None,
+    read: Reader | None = None,
     progress: Progress = silent,
 ) -> Inspection:
     """Ask about one state dict of the checkpoint (the most likely weights unless `state` says which).
 
     target: what to diagnose against, instead of the best candidate. input_size: (C, H, W) for MACs, instead of the
-    architecture's own. A question without an answer is in `skipped`; only `Stopped` from progress passes through.
+    architecture's own. read: who reads the numbers, one pass here when not given. A question without an answer is in
+    `skipped`; only `Stopped` from progress passes through.
     """
     asked = set(questions)
-    run = _Run(checkpoint, state, target, input_size, progress)
+    run = _Run(checkpoint, state, target, input_size, read, progress)
     # Diagnosis and costs need to know what the file is.
     run.recognise(keep=Question.RECOGNITION in asked, needed=bool(asked))
     if Question.PARAMETERS in asked:
@@ -96,6 +102,7 @@ class _Run:
         state: StateDict | None,
         target: Target | None,
         input_size: tuple[int, int, int] | None,
+        read: Reader | None,
         progress: Progress,
     ) -> None:
         self.checkpoint = checkpoint
@@ -103,6 +110,7 @@ class _Run:
         self.chosen = state
         self.target = target
         self.input_size = input_size
+        self.read = read
         self.progress = progress
         self.recognition: Recognition | None = None
         self.parameters: ParameterReport | None = None
@@ -164,8 +172,15 @@ class _Run:
 
     def measure(self, state: StateDict) -> None:
         from inspector.health.examine import examine
+        from inspector.weights.measure import read_tensors
 
-        self.health = examine(self.checkpoint, state, workers=os.cpu_count() or 1, progress=self.progress)
+        self.health = examine(
+            self.checkpoint,
+            state,
+            workers=os.cpu_count() or 1,
+            read=self.read or read_tensors,
+            progress=self.progress,
+        )
 
     def measure_spectra(self, state: StateDict) -> None:
         from inspector.health.examine import add_spectra

@@ -60,6 +60,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # Work over many pieces, anywhere: it knows nothing of what it runs.
     "sweep": (),
     "survey": ("checkpoint", "readers", "remote", "architectures", "params", "sweep"),
+    # One file's numbers, wherever they are worked out.
+    "giants": ("checkpoint", "readers", "remote", "weights", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
     "lint": ("checkpoint", "remote", "readers", "survey", "health", "sweep"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
@@ -102,6 +104,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "overview",
         "survey",
         "sweep",
+        "giants",
         "lint",
         "cards",
         "evaluate",

@@ -232,6 +232,7 @@ _OURS = {
     "sweep/run.py": "results of a store",
     "lint/audit.py": "results of a store",
     "readers/hub/opening.py": "a repository's files, by their addresses",
+    "readers/bucket.py": "objects of a bucket, by ranges",
     "remote/download.py": "what is fetched, into the store's own place",
     "architectures/store.py": "the index of the package",
     "architectures/code_runner.py": "runs in the person's own process",
@@ -283,6 +284,7 @@ _NO_PATHS = {
     ("events/write.py", "temporary.open"),  # written
     ("cli/series.py", "load"),
     ("cli/evaluate.py", "load"),
+    ("readers/hub/folder.py", "self._ahead.open"),  # a file of the hub
 }
 
 

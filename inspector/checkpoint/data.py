@@ -61,25 +61,29 @@ def read_array(checkpoint: Checkpoint, tensor: TensorInfo) -> NDArray[np.generic
 
 
 def iter_chunks(
-    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int = 1 << 20
+    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int = 1 << 20, first: int = 0, count: int | None = None
 ) -> Iterator[NDArray[np.generic]]:
-    """One-dimensional raw arrays in row-major order, about chunk_nbytes each; nothing for an empty tensor."""
+    """One-dimensional raw arrays in row-major order, about chunk_nbytes each; nothing for an empty tensor.
+
+    first, count: of these elements alone; all that makes the whole tensor unreadable is raised all the same.
+    """
     storage = _storage(checkpoint, tensor)
     itemsize = DTYPES[tensor.dtype].itemsize
     step = max(1, chunk_nbytes // itemsize)
     numel = math.prod(_raw_shape(tensor))
+    end = numel if count is None else min(numel, first + count)
     if is_contiguous(tensor) and storage.deflated_nbytes is None and storage.inline is None:
         _check_span(checkpoint, tensor, storage)
         start = (storage.offset or 0) + tensor.offset * itemsize
-        for at in range(0, numel, step):
-            n = min(step, numel - at)
+        for at in range(first, end, step):
+            n = min(step, end - at)
             raw = _typed(checkpoint.source.read(start + at * itemsize, n * itemsize), tensor, storage)
             yield _resolve(raw, tensor)
         return
     view = _view(checkpoint, tensor)
     flat = view.reshape(-1) if view.flags.c_contiguous else view.flat
-    for at in range(0, numel, step):
-        yield _resolve(np.asarray(flat[at : at + step]), tensor)
+    for at in range(first, end, step):
+        yield _resolve(np.asarray(flat[at : min(end, at + step)]), tensor)
 
 
 def iter_reused_chunks(checkpoint: Checkpoint, tensor: TensorInfo, *, count: int) -> Iterator[NDArray[np.generic]]:

@@ -26,17 +26,10 @@ from inspector.cli.check_request import (
     form_of,
     request_of,
 )
-from inspector.cli.options import Json, progress_bar
-
-# Moved out of a region, it costs some ten dollars.
-_UNASKED_NBYTES = 100_000_000_000
+from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar
 
 Sources = Annotated[
     list[str], typer.Argument(help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/.")
-]
-StoreOption = Annotated[
-    str,
-    typer.Option("--store", metavar="DIR", help="A folder of its own for results: what is there is not read again."),
 ]
 ExecutorOption = Annotated[
     str,
@@ -50,7 +43,6 @@ PartOption = Annotated[
     str, typer.Option("--part", metavar="I/N", help="Only this share of the files, for arrays of jobs: 3/16.")
 ]
 Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several folders.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Fetch also more than 100 GB of numbers from addresses.")]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
 
@@ -105,7 +97,7 @@ def audit(
         request,
         how,
         addresses=addresses,
-        most_nbytes=None if yes else _UNASKED_NBYTES,
+        most_nbytes=None if yes else UNASKED_NBYTES,
         progress=progress_bar("auditing"),
     )
     write_reports(checked.report, plan, (), everything=everything)

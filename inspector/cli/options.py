@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from inspector.findings import Finding
     from inspector.progress import Progress
 
+# Moved out of a region, it costs some ten dollars.
+UNASKED_NBYTES = 100_000_000_000
+
 FILE_HELP = (
     "A checkpoint: a path, an http(s) address that answers ranges, or hf://org/name[@revision][/file] on the hub."
 )
-File = Annotated[str, typer.Argument(help=FILE_HELP)]
+File = Annotated[str, typer.Argument(help=f"{FILE_HELP[:-1]}; also s3://, gs:// and az:// with [remote].")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on standard output.")]
 State = Annotated[
     str,
@@ -42,6 +45,11 @@ Digest = Annotated[
     typer.Option("--digest", help="Also compute the sha256 of a file at an address, which fetches all of it."),
 ]
 FailOn = Annotated[Severity, typer.Option("--fail-on", help="Exit with 1 if a finding is at least this severe.")]
+StoreOption = Annotated[
+    str,
+    typer.Option("--store", metavar="DIR", help="A folder of its own for results: what is there is not read again."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Fetch also more than 100 GB of numbers from addresses.")]
 TargetOption = Annotated[
     str,
     typer.Option(
@@ -88,10 +96,21 @@ def refuse_addresses(paths: Iterable[str], command: str) -> None:
 def open_file(where: str, *, digest: bool = False) -> Checkpoint:
     """The checkpoint behind a path or address, with its sha256 if asked."""
     from inspector.checkpoint.digest import with_digest
+
+    checkpoint = _opened(where)
+    return with_digest(checkpoint, progress_bar("sha256")) if digest else checkpoint
+
+
+def _opened(where: str) -> Checkpoint:
+    scheme, colon, _ = where.partition("://")
+    if colon and scheme.lower() not in ("http", "https", "hf"):
+        from inspector.readers.bucket import is_bucket_address, open_bucket
+
+        if is_bucket_address(where):
+            return open_bucket(where)
     from inspector.readers import open_checkpoint
 
-    checkpoint = open_checkpoint(where)
-    return with_digest(checkpoint, progress_bar("sha256")) if digest else checkpoint
+    return open_checkpoint(where)
 
 
 def pick_state(checkpoint: Checkpoint, name: str) -> StateDict | None:

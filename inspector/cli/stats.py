@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.options import (
+    UNASKED_NBYTES,
     FailOn,
     File,
     Json,
     State,
+    StoreOption,
+    Yes,
     exit_code,
     open_file,
     pick_state,
@@ -29,18 +32,42 @@ def stats(
         bool,
         typer.Option("--spectra", help="Also each weight's singular values: norm, ranks, how they fall off; slow."),
     ] = False,
+    store: StoreOption = "",
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="WHERE",
+            help='By pieces: in "threads", in "processes", or on a Dask cluster: tcp://host:8786.',
+        ),
+    ] = "",
+    jobs: Annotated[
+        int, typer.Option(help="By pieces: read side by side here; 0: one per processor.", min=0, max=256)
+    ] = 0,
+    yes: Yes = False,
     state: State = "",
     fail_on: FailOn = Severity.ERROR,
     json: Json = False,
 ) -> int:
-    """Parameters per module and statistics of every tensor's values, streamed."""
+    """Parameters per module and statistics of every tensor's values, streamed.
+
+    With --store or --executor by pieces of 256 MiB, of which none is read again after an interruption.
+    """
+    from inspector.giants.measure import check_cost, in_pieces
     from inspector.inspection import Question, inspect
 
     checkpoint = open_file(file)
+    if not yes:
+        check_cost(checkpoint, UNASKED_NBYTES)
     numbers = Question.SPECTRA if spectra else Question.HEALTH
     questions = (Question.RECOGNITION, Question.PARAMETERS, numbers)
     chosen = pick_state(checkpoint, state)
-    inspection = inspect(checkpoint, questions, state=chosen, progress=progress_bar("reading"))
+    progress = progress_bar("reading")
+    if store or executor or jobs:
+        with in_pieces(executor or "threads", jobs, store) as read:
+            inspection = inspect(checkpoint, questions, state=chosen, read=read, progress=progress)
+    else:
+        inspection = inspect(checkpoint, questions, state=chosen, progress=progress)
     health = inspection.health
     findings = health.findings if health else ()
 

@@ -16,7 +16,7 @@ from inspector.health.spectra import measure_spectra
 from inspector.health.subject import Subject, examined
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.progress import Progress, silent
-from inspector.weights.measure import Readings, read_tensors
+from inspector.weights.measure import Reader, Readings, read_tensors
 
 _MOST_SETS = 16
 
@@ -29,18 +29,26 @@ def examine(
     whole: bool = True,
     spectra: bool = False,
     workers: int = 1,
+    read: Reader = read_tensors,
     progress: Progress = silent,
 ) -> HealthReport:
     """What the numbers of a state dict say (the file's weights when not given).
 
     whole: what else the file holds (an optimizer's moments, other sets of weights) is read too, for the checks that
     compare. spectra: the singular values of every weight too, at a hundred times the time of all other checks.
-    workers: threads that read side by side. progress counts bytes, then, from nought again, the elements of matrices.
-    Raises only what progress raises.
+    workers: threads that read side by side. read: who reads the numbers of all tensors, in place of one pass here.
+    progress counts bytes, then, from nought again, the elements of matrices. Raises only what progress and read raise.
     """
     states = (state or checkpoint.weights,)
     ((_, report),) = examine_sets(
-        checkpoint, states, thresholds=thresholds, whole=whole, spectra=spectra, workers=workers, progress=progress
+        checkpoint,
+        states,
+        thresholds=thresholds,
+        whole=whole,
+        spectra=spectra,
+        workers=workers,
+        read=read,
+        progress=progress,
     )
     return report
 
@@ -53,6 +61,7 @@ def examine_sets(
     whole: bool = True,
     spectra: bool = False,
     workers: int = 1,
+    read: Reader = read_tensors,
     progress: Progress = silent,
 ) -> tuple[tuple[StateDict | None, HealthReport], ...]:
     """The same of several state dicts, each number read once: of the file's `weight_sets` when not given.
@@ -65,7 +74,7 @@ def examine_sets(
     own = [tensor for state in shown for tensor in (state or checkpoint).tensors]
     paths = {tensor.path for tensor in own}
     rest = [tensor for tensor in checkpoint.tensors if tensor.path not in paths] if whole else []
-    readings = read_tensors(checkpoint, [*own, *rest], workers=workers, progress=progress)
+    readings = read(checkpoint, [*own, *rest], workers=workers, progress=progress)
     found = [(state, judge(checkpoint, state, readings, thresholds=thresholds)) for state in shown]
     if spectra:
         found = [(s, add_spectra(h, checkpoint, s, thresholds=thresholds, progress=progress)) for s, h in found]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.errors import ReadError, UsageError
+from inspector.gc_pause import without_collecting
 from inspector.limits import Limits
 from inspector.lint.check import check_request, judge, places_of, reading_of
 from inspector.lint.report import Checked
@@ -34,6 +35,7 @@ from inspector.sweep.store import ResultStore
 from inspector.units import counted, human_bytes
 
 _RUN_DIGITS = 12
+_WRITTEN = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 _NAMED = 3
 
 
@@ -115,7 +117,7 @@ def audit(
     if how.store is not None:
         sources = (*(str(path) for path in request.paths), *addresses)
         run = key_of("audit", facts_of(reading), sources, how.part.of)[:_RUN_DIGITS]
-        place = how.store.put_named("plans", run, _plan_text(plan, facts_of(reading)))
+        place = how.store.put_named("plans", run, plan_text(plan, facts_of(reading)))
         note = _Note(
             run=run,
             sources=sources,
@@ -231,18 +233,23 @@ def _notes(stores: Iterable[ResultStore]) -> Iterator[_Note]:
                 store.damaged.append(name)
 
 
-def _plan_text(plan: Plan, facts: object) -> bytes:
+def plan_text(plan: Plan, facts: str) -> bytes:
+    """What a run's store keeps of its plan: a line for the whole, and one for each unit with the key of its result."""
     head = _Head(name=plan.name, skipped=plan.skipped, incomplete=plan.incomplete)
-    return b"\n".join(_line(one) for one in (head, *(_planned(unit, facts) for unit in plan.units)))
+    with without_collecting():
+        return b"\n".join([_line(dataclasses.asdict(head)), *(_line(_planned(unit, facts)) for unit in plan.units)])
 
 
-def _planned(unit: Unit, facts: object) -> _Planned:
-    key = key_of_unit(unit, facts) if unit.row is None else ""
-    return _Planned(path=unit.path, is_folder=unit.is_folder, key=key, row=unit.row)
+def _planned(unit: Unit, facts: str) -> dict[str, Any]:
+    """A `_Planned`; what is its default is left out, of a million units."""
+    if unit.row is not None:
+        return dataclasses.asdict(_Planned(path=unit.path, is_folder=unit.is_folder, row=unit.row))
+    told: dict[str, Any] = {"path": unit.path, "key": key_of_unit(unit, facts)}
+    return told | {"is_folder": True} if unit.is_folder else told
 
 
-def _line(report: Any) -> bytes:
-    return json.dumps(dataclasses.asdict(report), ensure_ascii=True, separators=(",", ":")).encode("ascii")
+def _line(told: dict[str, Any]) -> bytes:
+    return _WRITTEN.encode(told).encode("ascii")
 
 
 def _plan_of(stores: Iterable[ResultStore], note: _Note) -> tuple[_Head, tuple[_Planned, ...]] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from inspector.checkpoint.source import check_range
+from inspector.errors import AddressError, LimitExceeded
 from inspector.remote.kept import KeptRanges
 
 # The first request and the last bytes of a file are as large; what is read on from there is doubled up to the most.
@@ -96,6 +97,13 @@ class RangedSource(ABC):
             for done in [pool.submit(fetch, group) for group in groups]:
                 done.result()
         return answers
+
+    def warm(self) -> None:
+        """Fetch the beginning, if nothing is there yet. Raises nothing: who reads it hears of it."""
+        try:
+            self.read(0, min(1, self.size))
+        except (AddressError, LimitExceeded):
+            return
 
     def close(self) -> None:
         """Let go of what is kept."""

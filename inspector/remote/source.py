@@ -70,13 +70,6 @@ class HttpSource(RangedSource):
     def size(self) -> int:
         return self.identity.size
 
-    def warm(self) -> None:
-        """Fetch the beginning, if nothing is there yet. Raises nothing: who reads it hears of it."""
-        try:
-            self.read(0, min(1, self.size))
-        except (AddressError, LimitExceeded):
-            return
-
     def __reduce__(self) -> tuple[object, ...]:
         return (_reopen, (self.web, self.name, self.client.policy, self.identity))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspector.errors import ReadError
+from inspector.gc_pause import without_collecting
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.progress import Progress, silent
 from inspector.side_files import PathKind, kind_of_path, shown_name
@@ -21,6 +22,8 @@ from inspector.sweep.piece import WHOLE, Part
 from inspector.sweep.store import ResultStore
 
 _FEW = 8
+# Of a remote file, which is nowhere here.
+_NOWHERE = Path()
 
 
 def survey_folder(
@@ -136,7 +139,8 @@ def plan_places(
 ) -> Plan:
     """What would be opened, the remote files after the others. Raises as `survey_places`."""
     units, skipped, incomplete = _units(places, limits, git=git, links=links)
-    units += [Unit(path=file.address, place=Path(), remote=file) for file in remote]
+    with without_collecting():
+        units += [Unit(path=file.address, place=_NOWHERE, remote=file) for file in remote]
     name = (places[0].where.name or str(places[0].where)) if places else remote[0].address if remote else "."
     return Plan(name=name, units=tuple(units), skipped=skipped, incomplete=incomplete)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import InspectorError
+from inspector.gc_pause import without_collecting
 from inspector.progress import Progress, silent
 from inspector.reports_from_json import KEPT, report_from
 from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
@@ -40,7 +41,8 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Item:
-    """identity: None where nobody asks for it, as the result is not kept."""
+    """identity: None where nobody asks for it, as the result is not kept; () of a remote file, which tells by itself
+    whether it changed."""
 
     place: Path | RemoteFile
     path: str
@@ -89,8 +91,7 @@ def sweep_units(
     progress: Progress = silent,
 ) -> Iterator[tuple[Unit, UnitRows, bool]]:
     """(unit, its rows, whether a store may keep them) of each, in the order of the units. Raises as `sweep`."""
-    facts = facts_of(reading)
-    pieces = [_piece(unit, facts, kept=store is not None) for unit in units]
+    pieces = pieces_of(units, facts_of(reading), kept=store is not None)
     ready: dict[int, tuple[UnitRows, bool]] = {
         place: (UnitRows(rows=(unit.row,)), True) for place, unit in enumerate(units) if unit.row is not None
     }
@@ -125,7 +126,13 @@ def rows_of(data: bytes) -> UnitRows:
     return report_from(UnitRows, json.loads(data), KEPT)
 
 
-def key_of_unit(unit: Unit, facts: object) -> str:
+def pieces_of(units: Iterable[Unit], facts: str, *, kept: bool = True) -> list[Piece[_Item]]:
+    """A piece for each unit. facts: see `facts_of`. kept: whether a store asks for their results by a key."""
+    with without_collecting():
+        return [_piece(unit, facts, kept=kept) for unit in units]
+
+
+def key_of_unit(unit: Unit, facts: str) -> str:
     """Of its result in a store: by its path, sizes and times, not by its content, which nobody has read yet."""
     return key_of(QUESTION, facts, unit.path, unit.is_folder, _known(unit))
 
@@ -164,15 +171,16 @@ def _status(place: Path, name: str) -> Iterator[tuple[str, int, int]]:
     yield name, status.st_size, status.st_mtime_ns
 
 
-def facts_of(reading: Reading) -> object:
-    """All that decides what is said of a file, as plain data."""
-    return {
+def facts_of(reading: Reading) -> str:
+    """A digest of all that decides what is said of a file: it goes into the key of each of a million."""
+    facts = {
         "limits": dataclasses.asdict(reading.limits),
         "digest": reading.digest,
         "every": reading.every,
         "more": _facts_of_callable(reading.more),
         "what": _facts_of_callable(reading.what),
     }
+    return key_of("reading", facts)
 
 
 def _facts_of_callable(one: Any) -> object:
@@ -195,13 +203,17 @@ def of_part(units: Iterable[Unit], part: Part) -> list[Unit]:
     return found
 
 
-def _piece(unit: Unit, facts: object, *, kept: bool) -> Piece[_Item]:
+def _piece(unit: Unit, facts: str, *, kept: bool) -> Piece[_Item]:
     if not kept or unit.row is not None:
         return Piece(item=_Item(place=unit.remote or unit.place, path=unit.path))
-    identity = _known(unit)
+    if unit.remote is not None:
+        # By what it is known is in the listing's entry: of a million files none is said twice.
+        item = _Item(place=unit.remote, path=unit.path, identity=())
+        return Piece(item=item, key=key_of_unit(unit, facts), nbytes=unit.remote.size)
+    identity = identity_of(unit.place)
     return Piece(
-        item=_Item(place=unit.remote or unit.place, path=unit.path, identity=identity),
-        key=key_of_unit(unit, facts),
+        item=_Item(place=unit.place, path=unit.path, identity=identity),
+        key=key_of(QUESTION, facts, unit.path, unit.is_folder, identity),
         nbytes=sum(nbytes for _, nbytes, _ in identity),
     )
 

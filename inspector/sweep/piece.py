@@ -61,6 +61,8 @@ class Part:
 
 
 WHOLE = Part()
+# Made once: a million keys are asked for.
+_WRITTEN = json.JSONEncoder(ensure_ascii=True, default=str, separators=(",", ":"))
 
 
 def parse_part(text: str) -> Part:
@@ -74,7 +76,7 @@ def parse_part(text: str) -> Part:
 
 def key_of(question: str, *facts: object) -> str:
     """The key of a result: of what was asked, of what, and by which engine. facts: whatever JSON can say."""
-    told = json.dumps([question, engine_version(), facts], ensure_ascii=True, default=str, separators=(",", ":"))
+    told = _WRITTEN.encode([question, engine_version(), facts])
     return hashlib.sha256(told.encode("ascii")).hexdigest()[:KEY_DIGITS]
 
 

@@ -2,14 +2,14 @@
 
 Chunks of any size are cut anew into tiles of 2^18 elements, so that the answer does not depend on them, to the last
 bit. Types of 8 and 16 bits and float32 go through one loop over float32 (`kernel.py`, compiled where numba is
-installed, with the same result); wider types through float64.
+installed, with the same result); wider types through float64. What a stretch of tiles gave (`parts.py`) becomes the
+answer together with the others of its tensor, wherever they were read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from inspector.weights import kernel
 from inspector.weights.counting import CodeCounter
-from inspector.weights.moments import TILE, Gathered, Moments
+from inspector.weights.moments import TILE
 from inspector.weights.narrower import Narrower
-from inspector.weights.page_runs import find_runs
-from inspector.weights.report import PAGE, Pages, Rows, ValueTable
+from inspector.weights.parts import Numbers, Part, numbers_of
+from inspector.weights.report import PAGE
 from inspector.weights.row_sums import RowTally, has_rows
-from inspector.weights.table import CELLS, EXACT_DTYPES, cell_of, pack, packed
+from inspector.weights.table import CELLS, cell_of
 
 # Pages whose marks are kept, to find copies: 2^30 elements, 17 MB of marks.
 _PAGES_KEPT = 1 << 21
@@ -30,29 +30,6 @@ _PAGES_KEPT = 1 << 21
 _SHORT = 1 << 16
 # Groups of four are looked at where so many are zero: 2:4 sparsity is half, and by chance 0.4 gives it to half of them.
 _SPARSE = 0.4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """What was measured over a run of elements; the fields mean what they mean in `TensorStatistics`."""
-
-    numel: int
-    minimum: float
-    maximum: float
-    mean: float
-    std: float
-    rms: float
-    nan: int
-    infinite: int
-    zero: int
-    first_non_finite: int | None
-    table: ValueTable
-    rows: Rows | None
-    values: bytes
-    fits: str
-    distinct: int | None
-    fours: int
-    pages: Pages
 
 
 def accumulate(
@@ -71,12 +48,26 @@ def accumulate(
     Integers beyond 2^53 are rounded to float64, squares of float64 values beyond 1e154 overflow: std and rms are then
     infinite.
     """
-    tally = _Tally(dtype, shape, codes, narrow)
+    part = accumulate_part(chunks, dtype, shape, codes, narrow=narrow)
+    return numbers_of(part, dtype, shape, codes)
+
+
+def accumulate_part(
+    chunks: Iterable[NDArray[Any]],
+    dtype: str,
+    shape: tuple[int, ...],
+    codes: NDArray[np.float64] | None,
+    *,
+    narrow: bool = True,
+    first: int = 0,
+) -> Part:
+    """Of the elements from `first` on, which lies at the beginning of a leaf (`moments.LEAF`); the rest as above."""
+    tally = _Tally(dtype, shape, codes, narrow, first)
     # Sums of huge magnitudes overflow float32: what is infinite then is so in the report, and no news for the terminal.
     with np.errstate(over="ignore", invalid="ignore"):
         for tile in _tiles(chunks):
             tally.take(tile)
-        return tally.result()
+        return tally.part()
 
 
 def _tiles(chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
@@ -106,25 +97,28 @@ def _tiles(chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 
 
 class _Tally:
-    """The running state of one tensor."""
+    """The running state of one tensor, from element `first` on."""
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None, narrow: bool) -> None:
+    def __init__(
+        self, dtype: str, shape: tuple[int, ...], codes: NDArray[np.float64] | None, narrow: bool, first: int = 0
+    ) -> None:
         self._codes = codes
         with np.errstate(invalid="ignore"):  # Signalling NaNs become quiet ones.
             self._single = None if codes is None else codes.astype(np.float32)
         self._wide = np.empty(0, np.float32)
-        self._seen = self._nan = self._infinite = self._zero = self._fours = 0
+        self._begun = self._seen = first
+        self._nan = self._infinite = self._zero = self._fours = 0
         self._first: int | None = None
         self._minimum: float = math.inf
         self._maximum: float = -math.inf
         self._cells = CodeCounter(CELLS if codes is None else len(codes))
-        self._gathered = Gathered()
+        self._moments: list[tuple[int, float, float]] = []
         self._marks: list[NDArray[np.uint32]] = []
         self._blank: list[NDArray[np.bool_]] = []
-        self._pages = 0
+        self._pages = min(first // PAGE, _PAGES_KEPT)
         self._floating = (codes is not None and dtype in ("float16", "bfloat16")) or dtype in ("float32", "float64")
         self._floating |= dtype.startswith("float8")
-        self._rows = RowTally(shape) if self._floating and has_rows(shape) else None
+        self._rows = RowTally(shape, first) if self._floating and has_rows(shape) else None
         self._shape = shape
         self._kept: list[NDArray[np.float64]] = []
         self._dtype = dtype
@@ -134,7 +128,8 @@ class _Tally:
         """The next tile."""
         values = self._values(raw)
         found = kernel.look(values)
-        self._gathered.add(found.finite, found.total, found.spread)
+        if found.finite:
+            self._moments.append((found.finite, found.total, found.spread))
         self._mark(values, found)
         odd = found.odd
         if odd:
@@ -165,9 +160,6 @@ class _Tally:
         if found.zero >= PAGE:
             blank = (values[: pages * PAGE].reshape(pages, PAGE) == 0).all(axis=1)
         self._blank.append(blank)
-
-    def _runs(self) -> Pages:
-        return find_runs(np.concatenate(self._marks), np.concatenate(self._blank)) if self._pages else Pages()
 
     def _values(self, raw: NDArray[Any]) -> NDArray[Any]:
         """float32 where that holds every value of the type, else float64."""
@@ -208,45 +200,26 @@ class _Tally:
         self._nan += nan
         self._infinite += int(finite.size - finite.sum()) - nan
 
-    def result(self) -> Numbers:
-        """Of all tiles."""
-        moments = self._gathered.result()
-        if moments.count and self._minimum == self._maximum:
-            # Of a constant no rounding is left.
-            moments = Moments(moments.count, float(self._minimum), 0.0)
-        std, rms = moments.std_and_rms()
-        present, count = self._cells.result()
-        return Numbers(
-            numel=self._seen,
-            minimum=self._minimum if moments.count else math.nan,
-            maximum=self._maximum if moments.count else math.nan,
-            mean=moments.mean if moments.count else math.nan,
-            std=std,
-            rms=rms,
+    def part(self) -> Part:
+        """Of all tiles so far."""
+        codes, counts = self._cells.result()
+        return Part(
+            first=self._begun,
+            numel=self._seen - self._begun,
+            moments=tuple(self._moments),
+            minimum=self._minimum,
+            maximum=self._maximum,
             nan=self._nan,
             infinite=self._infinite,
             zero=self._zero,
-            first_non_finite=self._first,
-            table=self._table(present, count),
-            rows=self._rows.result() if self._rows is not None else None,
-            values=np.concatenate(self._kept).tobytes() if self._kept else b"",
-            fits=self._narrower.result(),
-            distinct=self._distinct(present),
             fours=self._fours,
-            pages=self._runs(),
+            first_non_finite=self._first,
+            codes=codes,
+            counts=counts,
+            rows=self._rows.leaves() if self._rows is not None else None,
+            values=np.concatenate(self._kept) if self._kept else np.empty(0),
+            fits=self._narrower.fits(),
+            known=self._narrower.known(),
+            marks=np.concatenate(self._marks) if self._marks else np.empty((0, 2), np.uint32),
+            blank=np.concatenate(self._blank) if self._blank else np.empty(0, bool),
         )
-
-    def _table(self, present: NDArray[np.integer], count: NDArray[np.integer]) -> ValueTable:
-        if self._codes is None:
-            return packed(present, count)
-        value = self._codes[present]
-        if self._dtype in EXACT_DTYPES or self._dtype.startswith("float8"):
-            return pack(cell_of(value), count)
-        return packed(present, count, of=self._dtype)
-
-    def _distinct(self, present: NDArray[np.integer]) -> int | None:
-        if self._codes is None:
-            return self._narrower.distinct()
-        value = self._codes[present]
-        value = np.unique(value[~np.isnan(value)])
-        return len(value) if len(value) <= 256 else None

@@ -9,22 +9,26 @@ import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.checkpoint.data import to_float32
+from inspector.checkpoint.data import is_contiguous, to_float32
 from inspector.checkpoint.dtypes import DTYPES, find_dtype
+from inspector.checkpoint.layout import PACKED
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.weights import kernel
-from inspector.weights.accumulate import Numbers, accumulate
+from inspector.weights.accumulate import accumulate, accumulate_part
 from inspector.weights.decoded import find_decoder
+from inspector.weights.decoded.plain import DECODER as PLAIN
+from inspector.weights.decoded.plain import why_not_plain
 from inspector.weights.decoded.types import TensorBytes
 from inspector.weights.meter import Meter
 from inspector.weights.moments import TILE
+from inspector.weights.parts import Numbers, Part, joined, numbers_of
 from inspector.weights.report import TensorStatistics, WeightsReport
 
 
@@ -49,6 +53,14 @@ class Readings:
         return WeightsReport(state_dict=(), tensors=tuple(measured), skipped=tuple(skipped), seconds=self.seconds)
 
 
+class Reader(Protocol):
+    """Who reads the numbers of tensors, as `read_tensors` does: here, or elsewhere by pieces."""
+
+    def __call__(
+        self, checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, workers: int = 1, progress: Progress = silent
+    ) -> Readings: ...
+
+
 def measure_weights(
     checkpoint: Checkpoint, state: StateDict | None = None, *, workers: int = 1, progress: Progress = silent
 ) -> WeightsReport:
@@ -69,9 +81,7 @@ def read_tensors(
 ) -> Readings:
     """The same of any tensors of the file."""
     began = time.perf_counter()
-    first: dict[tuple[object, ...], TensorInfo] = {}
-    for tensor in tensors:
-        first.setdefault(_place(tensor), tensor)
+    first = different_tensors(tensors)
     nbytes = sum(t.nbytes for t in first.values())
     kernel.expect(nbytes)
     meter = Meter(progress, nbytes)
@@ -88,6 +98,14 @@ def read_tensors(
     answers = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
     meter.end()
     return Readings(answers=answers, seconds=time.perf_counter() - began)
+
+
+def different_tensors(tensors: Iterable[TensorInfo]) -> dict[tuple[object, ...], TensorInfo]:
+    """Those that are read, by their place: of several names for the very same elements the first."""
+    first: dict[tuple[object, ...], TensorInfo] = {}
+    for tensor in tensors:
+        first.setdefault(_place(tensor), tensor)
+    return first
 
 
 def measure_tensor(
@@ -114,6 +132,41 @@ def measure_tensor(
         first_non_finite=None if first is None else first // decoded.per_element,
         decoding=decoded.decoding,
     )
+
+
+def may_be_cut(checkpoint: Checkpoint, tensor: TensorInfo) -> bool:
+    """Whether a stretch of its elements can be read by itself, and is plain numbers; else it is measured whole."""
+    plain = find_decoder(tensor) is PLAIN and not why_not_plain(tensor) and tensor.dtype not in PACKED
+    if not plain or not is_contiguous(tensor):
+        return False
+    storage = checkpoint.storages.get(tensor.storage_id or "")
+    return (
+        storage is not None
+        and storage.offset is not None
+        and storage.inline is None
+        and storage.deflated_nbytes is None
+    )
+
+
+def measure_part(checkpoint: Checkpoint, tensor: TensorInfo, first: int, numel: int) -> Part:
+    """Of so many elements of a tensor that may be cut, from `first` on, the beginning of a leaf (`moments.LEAF`).
+
+    Raises as `measure_tensor`.
+    """
+    place = TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=TILE)
+    chunks = place.stored(tensor, TILE, first=first, numel=numel)
+    return accumulate_part(chunks, tensor.dtype, tensor.shape, code_values(tensor.dtype), first=first)
+
+
+def describe_parts(tensor: TensorInfo, parts: Iterable[Part]) -> TensorStatistics:
+    """The statistics of a tensor from all its parts, in any order: those of `measure_tensor`, to the last bit.
+
+    Raises ValueError where one is missing.
+    """
+    whole = joined(parts)
+    if whole.first or whole.numel != tensor.numel:
+        raise ValueError(f"{tensor.name}: not all of its parts are there")
+    return describe(tensor, numbers_of(whole, tensor.dtype, tensor.shape, code_values(tensor.dtype)))
 
 
 def _itemsize(tensor: TensorInfo) -> int:

@@ -10,6 +10,7 @@ and in no order.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 WIDTH = 512
 #: Elements of a tile; four of them are 2^20.
 TILE = 1 << 18
+#: Tiles of a leaf: what may be cut is cut between leaves, and sums of rows and columns are rounded once for each.
+LEAF = 64 * TILE
 #: Elements of a row of a tensor that are added up side by side, and how far in float32.
 LANES = 64
 STRETCH = 512 * LANES
@@ -96,25 +99,14 @@ def _summed(values: NDArray[np.floating], absent: NDArray[np.bool_] | None, mean
     return sums
 
 
-class Gathered:
-    """Tiles become the whole."""
-
-    def __init__(self) -> None:
-        self._tiles: list[tuple[int, float, float]] = []
-
-    def add(self, count: int, total: float, spread: float) -> None:
-        """The finite elements of a tile: how many, their sum, their spread around the tile's mean."""
-        if count:
-            self._tiles.append((count, total, spread))
-
-    def result(self) -> Moments:
-        """Of all tiles."""
-        count = sum(n for n, _, _ in self._tiles)
-        if not count:
-            return Moments()
-        mean = _sum([total for _, total, _ in self._tiles]) / count
-        spread = _sum([own + n * (total / n - mean) ** 2 for n, total, own in self._tiles])
-        return Moments(count, mean, spread)
+def moments_of(tiles: Sequence[tuple[int, float, float]]) -> Moments:
+    """Of all tiles together: of each the finite elements, their sum, their spread around its own mean."""
+    count = sum(n for n, _, _ in tiles)
+    if not count:
+        return Moments()
+    mean = _sum([total for _, total, _ in tiles]) / count
+    spread = _sum([own + n * (total / n - mean) ** 2 for n, total, own in tiles])
+    return Moments(count, mean, spread)
 
 
 def _sum(numbers: list[float]) -> float:

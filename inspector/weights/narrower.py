@@ -42,13 +42,21 @@ class Narrower:
             found = _distinct(np.concatenate([known, found]))
         return found if len(found) <= _MOST_VALUES else None
 
-    def result(self) -> str:
-        """The shortest type that holds all, "" where there is none or nothing was seen."""
-        return self._left[0] if self._left and self._seen else ""
+    def fits(self) -> tuple[str, ...]:
+        """Shorter types that hold all so far, the shortest first; none where nothing was seen."""
+        return tuple(self._left) if self._seen else ()
 
-    def distinct(self) -> int | None:
-        """Different values, None where they are more than 256 or not counted."""
-        return None if self._known is None else len(self._known)
+    def known(self) -> NDArray[np.float64] | None:
+        """The different values so far, ascending; None where they are more than 256 or not counted."""
+        return None if self._known is None else self._known.astype(np.float64)
+
+
+def union(known: NDArray[np.float64] | None, other: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """The different values of both, None where they are too many or those of one were."""
+    if known is None or other is None:
+        return None
+    found = _distinct(np.concatenate([known, other]))
+    return found if len(found) <= _MOST_VALUES else None
 
 
 def _distinct(values: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,14 +13,20 @@ import pytest
 import torch
 from safetensors.torch import save, save_file
 
+from inspector.cli.main import run
 from inspector.errors import AddressError, MissingLibrary, UsageError
+from inspector.giants.measure import read_in_pieces
+from inspector.giants.plan import plan_pieces
+from inspector.giants.work import measure_piece
 from inspector.lint.audit import audit
 from inspector.lint.check import check
 from inspector.lint.request import CheckRequest, Settings
 from inspector.readers import open_checkpoint
+from inspector.readers.bucket import open_bucket
 from inspector.remote import buckets
 from inspector.remote.buckets import BucketFile, is_bucket_address, list_bucket
 from inspector.survey.survey import How
+from inspector.sweep.engines import Inline
 from inspector.sweep.store import open_store
 
 fsspec = pytest.importorskip("fsspec")
@@ -100,6 +107,65 @@ def test_numbers_are_those_of_the_file(bucket: Bucket) -> None:
         storage = checkpoint.storages[tensor.storage_id or ""]
         assert storage.offset is not None
         assert source.read(storage.offset, tensor.nbytes) == state[tensor.name].numpy().tobytes()
+
+
+def put_shards(bucket: Bucket, count: int) -> dict[str, torch.Tensor]:
+    state = {f"layers.{n}.weight": torch.randn(30, 40) for n in range(count)}
+    names = {key: f"model-{n + 1:05}-of-{count:05}.safetensors" for n, key in enumerate(state)}
+    for key, name in names.items():
+        bucket.put(f"giant/{name}", save({key: state[key]}))
+    bucket.put("giant/model.safetensors.index.json", json.dumps({"weight_map": names}).encode())
+    return state
+
+
+@pytest.mark.parametrize("end", ["", "/", "/model.safetensors.index.json"])
+def test_shards_in_a_bucket_take_one_request_each_and_the_index(bucket: Bucket, end: str) -> None:
+    put_shards(bucket, 40)
+    checkpoint = open_bucket(f"memory://models/giant{end}")
+    assert len(checkpoint.tensors) == 40 and checkpoint.format == "sharded"
+    assert checkpoint.origin.name == "giant"
+    assert len(bucket.requests) == 40 + 1
+
+
+def test_one_object_of_a_bucket_is_opened_and_what_is_not_there_is_said(bucket: Bucket) -> None:
+    bucket.put("a.safetensors", save({"w": torch.ones(3)}))
+    assert open_bucket("memory://models/a.safetensors").tensors[0].name == "w"
+    with pytest.raises(AddressError, match="nothing at"):
+        open_bucket("memory://models/none.safetensors")
+
+
+def test_numbers_of_a_bucket_by_pieces_are_those_of_the_file(
+    bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = put_shards(bucket, 6)
+    save_file(state, tmp_path / "one.safetensors")
+    assert run(["stats", str(tmp_path / "one.safetensors"), "--json"]) == 0
+    local = json.loads(capsys.readouterr().out)
+    stats = ["stats", "memory://models/giant", "--store", str(tmp_path / "s"), "--json"]
+    monkeypatch.setattr("inspector.cli.stats.UNASKED_NBYTES", 6 * 30 * 40 * 4 - 1)
+    assert run(stats) == 2
+    assert "The numbers of giant are 28.8 kB, to be fetched" in capsys.readouterr().err
+    assert run([*stats, "--yes"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    key = lambda one: one["name"]  # noqa: E731
+    assert sorted(found["weights"]["tensors"], key=key) == sorted(local["weights"]["tensors"], key=key)
+    before = len(bucket.requests)
+    assert run([*stats, "--yes"]) == 0
+    assert json.loads(capsys.readouterr().out)["weights"]["tensors"] == found["weights"]["tensors"]
+    assert len(bucket.requests) - before == 6 + 1  # Headers alone.
+
+
+def test_a_shard_that_is_replaced_is_said(bucket: Bucket, tmp_path: Path) -> None:
+    put_shards(bucket, 3)
+    checkpoint = open_bucket("memory://models/giant")
+    name = "giant/model-00002-of-00003.safetensors"
+    bucket.put(name, save({"layers.1.weight": torch.randn(30, 41)}))
+    found = read_in_pieces(checkpoint, checkpoint.tensors, engine=Inline(), store=open_store(str(tmp_path / "s")))
+    said = [answer for answer in found.answers.values() if isinstance(answer, str)]
+    assert len(said) == 1 and "changed while it was read" in said[0]
+    # What is whole is measured by whoever is sent a piece of it.
+    first = plan_pieces(checkpoint, checkpoint.tensors)[0]
+    assert measure_piece(pickle.loads(pickle.dumps(first.item))).kept
 
 
 def test_an_audit_of_a_bucket_is_that_of_the_files(bucket: Bucket, tmp_path: Path) -> None:

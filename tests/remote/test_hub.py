@@ -91,6 +91,22 @@ def test_shards_take_one_request_each_beside_index_listing_and_side_files(hub: S
     assert any("Whether an archive ends it was not looked at" in says for says in checkpoint.skipped)
 
 
+def test_163_shards_are_163_requests_the_listing_and_the_index(hub: Server) -> None:
+    files = sharded(163, each=1)
+    del files["config.json"]
+    publish(hub, "lab/giant", files)
+    checkpoint = open_checkpoint("hf://lab/giant@main")
+    assert len(checkpoint.tensors) == 163
+    assert len(hub.log) == 163 + 1 + 1
+    # No shard is asked for more than what its header may need.
+    assert max(_asked_nbytes(asked.span) for asked in hub.log) <= 192_000
+
+
+def _asked_nbytes(span: str) -> int:
+    first, _, last = span.removeprefix("bytes=").partition("-")
+    return int(last) - int(first) + 1 if last else 0
+
+
 def test_shards_without_an_index_are_joined_and_found_again(hub: Server) -> None:
     files = sharded(2)
     del files["model.safetensors.index.json"]

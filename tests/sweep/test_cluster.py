@@ -12,15 +12,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from inspector.errors import ReadError
+from inspector.giants.measure import read_in_pieces
 from inspector.lint.audit import audit
 from inspector.lint.check import check
+from inspector.readers import open_checkpoint
 from inspector.survey.survey import How
 from inspector.sweep.engines import engine_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import open_store
+from inspector.weights.measure import read_tensors
 from tests.lint.test_check import folder, request_of
 from tests.sweep.test_run import WANTED, pieces_of
 from tests.sweep.works import Square, calls, lost
@@ -86,6 +91,16 @@ def test_an_audit_on_a_cluster_reports_what_a_check_does(dask: Dask, folder: Pat
     request = request_of(folder, base=folder)
     how = How(executor=dask.address, store=open_store(str(tmp_path / "s")))
     assert replace(audit(request, how).report, seconds=0.0) == replace(check(request).report, seconds=0.0)
+
+
+def test_numbers_by_pieces_on_a_cluster_are_those_of_one_pass(dask: Dask, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    state = {f"layers.{n}.weight": rng.standard_normal((50, 60 + n)).astype(np.float32) for n in range(12)}
+    save_file(state, tmp_path / "a.safetensors")
+    checkpoint = open_checkpoint(tmp_path / "a.safetensors")
+    with engine_of(dask.address) as engine:
+        found = read_in_pieces(checkpoint, checkpoint.tensors, engine=engine, most_nbytes=30_000)
+    assert repr(found.answers) == repr(read_tensors(checkpoint, checkpoint.tensors).answers)
 
 
 def test_a_worker_that_is_killed_costs_no_piece(dask: Dask, tmp_path: Path) -> None:

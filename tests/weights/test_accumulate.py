@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from inspector.weights.accumulate import Numbers
 from inspector.weights.measure import code_values, measure_chunks
 from inspector.weights.moments import Moments
+from inspector.weights.parts import Numbers
 
 
 def chunked(array: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:

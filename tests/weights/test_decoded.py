@@ -16,12 +16,12 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint, Encoding, TensorInfo
 from inspector.health.examine import examine
 from inspector.readers import open_checkpoint
-from inspector.weights.accumulate import Numbers
 from inspector.weights.fingerprint import fingerprint
 from inspector.weights.histogram import histogram
 from inspector.weights.measure import measure_chunks, measure_tensor, measure_weights
 from inspector.weights.merge import merge
 from inspector.weights.moments import TILE
+from inspector.weights.parts import Numbers
 from inspector.weights.report import NumberKind, TensorStatistics, WeightsReport
 from tests.weights.test_measure import Builder
 

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from inspector.weights import kernel
-from inspector.weights.accumulate import Numbers
 from inspector.weights.measure import measure_chunks, measure_weights
 from inspector.weights.moments import TILE
+from inspector.weights.parts import Numbers
 from inspector.weights.report import PAGE, Rows
 from inspector.weights.rows import column_means, row_largest, row_means
 from tests.weights.test_measure import Builder

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import ReadError
-from inspector.readers.folders.sharded.layout import shard_name
+from inspector.readers.ahead import Ahead
 from inspector.readers.hub.listing import Repository
 from inspector.remote.client import Client
 from inspector.remote.source import HttpSource, Identity
-
-# Beginnings of shards that are fetched while another one is read.
-_AHEAD = 12
-_AT_ONCE = 6
 
 
 class HubFolder:
@@ -32,10 +26,7 @@ class HubFolder:
         self.name = repository.place.repository
         kept = None if only is None else set(only)
         self._files = {p: n for p, n in repository.files.items() if kept is None or p in kept}
-        self._sources: dict[str, HttpSource] = {}
-        self._pool: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
-        self._shards = [path for path in self._files if _is_shard(path)]
+        self._ahead: Ahead[HttpSource] = Ahead(self._files, self._source)
         self.opened: dict[str, None] = {}
 
     def files(self) -> Mapping[str, int]:
@@ -51,45 +42,19 @@ class HubFolder:
         if path not in self._files:
             raise ReadError(f"{self.name} has no file {path[:200]!r}.")
         self.opened[path] = None
-        if _is_shard(path):
-            self._warm_from(path)
-        return self._source(path)
+        return self._ahead.open(path)
 
     def is_linked_out(self, path: str) -> bool:
         return False
 
     def close(self) -> None:
         """End what fetches ahead."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._ahead.close()
 
     def _source(self, path: str) -> HttpSource:
-        with self._lock:
-            known = self._sources.get(path)
-            if known is None:
-                known = self._sources[path] = HttpSource(
-                    self.repository.address_of(path),
-                    name=path.rpartition("/")[2],
-                    client=self.client,
-                    identity=Identity(size=self._files[path]),
-                )
-            return known
-
-    def _warm_from(self, path: str) -> None:
-        """The beginnings of this shard and the next ones, several at the same time."""
-        at = self._shards.index(path)
-        for following in self._shards[at : at + _AHEAD]:
-            with self._lock:
-                if following in self._sources:
-                    continue
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inspector-shards")
-                pool = self._pool
-            pool.submit(self._source(following).warm)
-
-
-def _is_shard(path: str) -> bool:
-    name = shard_name(path.rpartition("/")[2])
-    return name is not None and name.count > 1
+        return HttpSource(
+            self.repository.address_of(path),
+            name=path.rpartition("/")[2],
+            client=self.client,
+            identity=Identity(size=self._files[path]),
+        )

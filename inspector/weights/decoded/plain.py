@@ -10,13 +10,13 @@ from inspector.weights.decoded.types import Decoded, Decoder, TensorBytes
 
 def _decode(place: TensorBytes) -> Decoded:
     tensor = place.tensor
-    why = _why_not(tensor)
+    why = why_not_plain(tensor)
     if why:
         raise place.refusal(why)
     return Decoded(dtype=tensor.dtype, shape=tensor.shape, chunks=place.stored(tensor, place.at_once))
 
 
-def _why_not(tensor: TensorInfo) -> str:
+def why_not_plain(tensor: TensorInfo) -> str:
     """Why the tensor has no numbers to measure, as half a sentence; "" when it has."""
     dtype = find_dtype(tensor.dtype)
     if dtype is None:

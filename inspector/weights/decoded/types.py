@@ -29,16 +29,18 @@ class TensorBytes:
     at_once: int
     watch: Callable[[Chunks], Chunks] = lambda chunks: chunks
 
-    def stored(self, tensor: TensorInfo, count: int) -> Iterator[NDArray[Any]]:
+    def stored(
+        self, tensor: TensorInfo, count: int, *, first: int = 0, numel: int | None = None
+    ) -> Iterator[NDArray[Any]]:
         """The elements of a tensor (itself or a part of it) as the file stores them, `count` in each piece.
 
-        Raises ReadError where the file has no data, CorruptFile where they are cut off.
+        first, numel: of these alone. Raises ReadError where the file has no data, CorruptFile where they are cut off.
         """
         storage = self.checkpoint.storages.get(tensor.storage_id or "")
         if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
             raise self.refusal("the file declares it but holds no data for it")
         step = count * DTYPES[tensor.dtype].itemsize
-        yield from self.watch(iter_chunks(self.checkpoint, tensor, chunk_nbytes=step))
+        yield from self.watch(iter_chunks(self.checkpoint, tensor, chunk_nbytes=step, first=first, count=numel))
 
     def refusal(self, why: str) -> ReadError:
         """The sentence for a tensor without numbers. why: half a sentence."""

@@ -1,0 +1,115 @@
+"""Every command of docs/scale.md is run, on small files in the places that it names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save, save_file
+
+from inspector.cli.main import run
+from inspector.remote import buckets
+from inspector.sweep import engines
+
+fsspec = pytest.importorskip("fsspec")
+
+DOC = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
+LINES = [
+    line
+    for block in re.findall(r"^```\n(.*?)^```$", DOC.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("inspector ")
+]
+# By a shell that counts, and from the hub (tests/remote/test_hub_files.py).
+ARRAY = [line for line in LINES if "/scratch/" in line]
+PLAIN = [line for line in LINES if line not in ARRAY and "hf://" not in line]
+
+
+def shards() -> dict[str, bytes]:
+    rng = np.random.default_rng(0)
+    names = {f"layers.{n}.weight": f"model-{n + 1:05}-of-00003.safetensors" for n in range(3)}
+    files = {name: save({key: rng.standard_normal((30, 40 + n))}) for n, (key, name) in enumerate(names.items())}
+    return {**files, "model.safetensors.index.json": json.dumps({"weight_map": names}).encode()}
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    """/models, /audits and /scratch of the page."""
+    root = tmp_path
+    (root / "models" / "giant").mkdir(parents=True)
+    for name, data in shards().items():
+        (root / "models" / "giant" / name).write_bytes(data)
+    save_file({"w": np.random.default_rng(1).standard_normal((9, 8))}, root / "models" / "small.safetensors")
+    return root
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """s3:// of the page is fsspec's store in memory."""
+    system = fsspec.filesystem("memory")
+    for name, data in shards().items():
+        system.pipe_file(f"/zoo/giant/{name}", data)
+        system.pipe_file(f"/zoo/uploads/{name}", data)
+    monkeypatch.setitem(buckets.SCHEMES, "memory", "fsspec")
+    yield
+    system.store.clear()
+
+
+@pytest.fixture
+def threads_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tests/sweep/test_cluster.py runs a real one; here its address stands for two threads."""
+    real = engines.engine_of
+
+    def engine_of(executor: str = "", jobs: int = 1) -> AbstractContextManager[engines.Engine]:
+        return real("threads", 2) if executor.startswith("tcp://") else real(executor, jobs)
+
+    for where in ("inspector.giants.measure", "inspector.survey.survey"):
+        monkeypatch.setattr(f"{where}.engine_of", engine_of)
+
+
+def arguments_of(line: str, places: Path) -> list[str]:
+    here = line.replace("s3://", "memory://").replace("--jobs 16", "--jobs 2")
+    arguments = shlex.split(here, comments=True)[1:]
+    return [f"{places}{one}" if one.startswith("/") else one for one in arguments]
+
+
+def test_the_page_tells_of_each_command() -> None:
+    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "open"}
+    assert len(PLAIN) >= 10 and len(ARRAY) == 2
+
+
+@pytest.mark.parametrize("line", PLAIN)
+def test_a_line_of_the_page_does_what_it_says(
+    line: str,
+    places: Path,
+    bucket: None,
+    threads_for_a_cluster: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = arguments_of(line, places)
+    if arguments[0] == "merge-parts":
+        assert run(arguments_of(PLAIN[0], places)) == 0
+    assert run(arguments) == 0, capsys.readouterr()
+    out = capsys.readouterr().out
+    if arguments[0] in ("open", "stats"):
+        assert "3 tensors" in out or "layers.2.weight" in out
+    if "--store" in arguments:
+        store = Path(arguments[arguments.index("--store") + 1])
+        assert (store / "store.json").exists()
+        assert (store / "results").is_dir() or "--part" in arguments
+
+
+def test_an_array_of_jobs_ends_in_one_report(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    share, merge = (line.replace("/16", "/2") for line in ARRAY)
+    for number in ("1", "2"):
+        assert run(arguments_of(share.replace("$SLURM_ARRAY_TASK_ID", number), places)) == 0
+    *before, stores = arguments_of(merge, places)
+    found = sorted(str(path) for path in Path(stores).parent.glob(Path(stores).name))
+    assert len(found) == 2 and run([*before, *found]) == 0
+    assert "checkpoints in" in (out := capsys.readouterr().out) and "not come to their end" not in out
