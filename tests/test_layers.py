@@ -62,6 +62,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "survey": ("checkpoint", "readers", "remote", "architectures", "params", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
     "lint": ("checkpoint", "remote", "readers", "survey", "health", "sweep"),
+    # What an audit left in a store, as tables to be asked.
+    "catalogue": ("sweep", "survey", "lint"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
     "traced": ("architectures", "flops", "forward", "graph"),
@@ -103,6 +105,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "survey",
         "sweep",
         "lint",
+        "catalogue",
         "cards",
         "evaluate",
         "file_report",
@@ -114,7 +117,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "jobs": (
         "remote",
         *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "evaluate"),
-        *("survey", "render", "run_files"),
+        *("survey", "render", "run_files", "catalogue"),
         *SLICES,
     ),
     "web": (
@@ -131,6 +134,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
             "evaluate",
             "file_report",
             "render",
+            "catalogue",
         ),
         "jobs",
         *SLICES,
