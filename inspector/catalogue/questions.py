@@ -16,15 +16,17 @@ MOST_OWNERS = 64
 LEAST_SHARE = 0.5
 _MOST_PAIRS = 2_000_000
 
-_SEARCH = """
+#: Of a row of files, joined with `held`, how many of its tensors match.
+MATCHES_TEXT = """(held.matches > 0 OR contains(lower(path), lower($text))
+    OR contains(lower(architecture), lower($text)) OR contains(lower(format), lower($text))
+    OR contains(lower(producer), lower($text)) OR sha256 = lower($text))"""
+_SEARCH = f"""
 SELECT path, nbytes, coalesce(architecture, '') AS architecture, format, parameters, severity,
     coalesce(held.matches, 0) AS matching_tensors
 FROM files LEFT JOIN (
     SELECT file, count(*) AS matches FROM tensors WHERE contains(lower(name), lower($text)) GROUP BY file
 ) AS held USING (file)
-WHERE held.matches > 0 OR contains(lower(path), lower($text)) OR contains(lower(architecture), lower($text))
-    OR contains(lower(format), lower($text)) OR contains(lower(producer), lower($text)) OR sha256 = lower($text)
-ORDER BY path
+WHERE {MATCHES_TEXT} ORDER BY path
 """
 _FINDINGS = """
 SELECT path, findings.finding AS finding, findings.severity AS severity, findings.says AS says
@@ -111,20 +113,25 @@ def duplicates(catalogue: Catalogue, of: Duplicates, *, most: int = 0, seconds: 
     return catalogue.ask(sql, most=most, seconds=seconds)
 
 
-def trunks(catalogue: Catalogue, *, most: int = 0, seconds: float = 0.0) -> Answer:
+def trunks(catalogue: Catalogue, *, places: bool = False, most: int = 0, seconds: float = 0.0) -> Answer:
     """Files that share most of their weights, bit for bit: each beside the one of its group that shares most.
 
     A pair counts where at least half the tensors of the smaller are in both; constants are left out. Groups with most
-    files first, each file but the group's first once.
+    files first, each file but the group's first once. places: with where both files are.
     """
     catalogue.need_kin()
     pairs = catalogue.ask(_PAIRS, seconds=seconds).rows
     groups = _groups(pairs)
-    names = dict(catalogue.ask("SELECT file, path FROM files", seconds=seconds).rows) if groups else {}
-    columns = ("trunk", "path", "shares_with", "shared_tensors", "of_tensors", "shared_nbytes")
+    named = catalogue.ask("SELECT file, path, place FROM files", seconds=seconds).rows if groups else ()
+    names = {file: (path, place) for file, path, place in named}
+    columns: tuple[str, ...] = ("trunk", "path", "shares_with", "shared_tensors", "of_tensors", "shared_nbytes")
+    columns += ("place", "with_place") if places else ()
     rows: list[tuple[Any, ...]] = []
     for number, group in enumerate(groups, 1):
-        rows += [(number, names[b], names[a], shared, of_b, nbytes) for a, b, shared, nbytes, of_b in group]
+        for a, b, shared, nbytes, of_b in group:
+            (path, place), (other, other_place) = names[b], names[a]
+            where = (place, other_place) if places else ()
+            rows.append((number, path, other, shared, of_b, nbytes, *where))
     more = bool(most) and len(rows) > most
     return Answer(columns=columns, rows=tuple(rows[:most] if most else rows), more=more)
 
