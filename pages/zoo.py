@@ -52,9 +52,7 @@ def draw_files(found: PartFolder) -> None:
 def draw_copies(found: PartFolder) -> None:
     answer = zoo.ask(found, Asked(question=Question.SAME_FILES, most=zoo.MOST_ROWS))
     if not answer.rows:
-        st.caption(
-            "No two files are known to be the same. An audit with --digest tells it by sha256 and tensor digests."
-        )
+        st.caption("No two files are known to be the same. An audit that takes digests tells it.")
         return
     columns = {
         "how": "The same",
@@ -73,7 +71,7 @@ def draw_copies(found: PartFolder) -> None:
 def draw_tensors(found: PartFolder) -> None:
     answer = zoo.ask(found, Asked(question=Question.SAME_TENSORS, most=zoo.MOST_ROWS))
     if not answer.rows:
-        st.caption("No tensor is known to lie in two files. An audit with --digest tells it, numbers included.")
+        st.caption("No tensor is known to lie in two files. An audit that takes digests and reads numbers tells it.")
         return
     columns = {
         "name": "Tensor",
@@ -93,7 +91,7 @@ def draw_trunks(found: PartFolder) -> None:
     """A click redraws this part only."""
     answer = zoo.ask(found, Asked(question=Question.TRUNKS, most=zoo.MOST_ROWS))
     if not answer.rows:
-        st.caption("No two files share most of their weights. An audit with --digest tells it, numbers included.")
+        st.caption("No two files share most of their weights. An audit that takes digests and reads numbers tells it.")
         return
     columns = {
         "trunk": "Trunk",
@@ -113,13 +111,11 @@ def draw_trunks(found: PartFolder) -> None:
 
 def draw_pair(row: dict[str, Any]) -> None:
     with st.container(border=True):
-        left = row["of_tensors"] - row["shared_tensors"]
-        says = (
-            "All of its tensors are" if not left else f"{row['shared_tensors']:,} of {row['of_tensors']:,} tensors are"
-        )
+        shared, own = row["shared_tensors"], row["of_tensors"]
+        says = f"All {own:,} tensors" if shared == own else f"{shared:,} of {own:,} tensors"
         st.markdown(
             f"**{plain(visible(row['path']))}** and **{plain(visible(row['shares_with']))}**  \n"
-            f"{says} the other's, bit for bit."
+            f"{says} of the first are in the other, bit for bit; tensors of one value are not counted."
         )
         one, other = zoo.inside_root(row["place"]), zoo.inside_root(row["with_place"])
         if one is None or other is None:

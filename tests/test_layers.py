@@ -255,7 +255,7 @@ def test_files_stay_readable() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    heavy = ("torch", "torchvision", "streamlit", "numpy", "pandas")
+    heavy = ("torch", "torchvision", "streamlit", "numpy", "pandas", "duckdb", "distributed", "fsspec")
     code = f"import inspector, sys; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.strip() == "[]"

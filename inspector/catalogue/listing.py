@@ -9,10 +9,7 @@ from inspector.catalogue import questions
 from inspector.catalogue.open import Answer, Catalogue
 from inspector.catalogue.questions import MATCHES_TEXT
 
-_COLUMNS = (
-    "file, path, place, kind, severity, says, architecture, classes, format, tensors, parameters, nbytes, audited, "
-    "path <> unit AS is_member"
-)
+_COLUMNS = "file, path, place, kind, severity, says, architecture, classes, format, tensors, parameters, nbytes"
 _FINDINGS = """
 SELECT finding, severity, says, subjects FROM findings WHERE file = $file
 ORDER BY list_position(['error', 'warning', 'notice', 'info'], severity), finding
