@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import threading
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     import duckdb
 
 _FETCHED = 1_000
+# Behind FROM, beside the tables: they make rows of their arguments, or say what there is to ask.
+_FUNCTIONS = frozenset(
+    {
+        *("range", "generate_series", "unnest", "repeat", "json_each", "json_tree", "histogram", "histogram_values"),
+        *("duckdb_tables", "duckdb_views", "duckdb_columns", "duckdb_functions", "pragma_table_info"),
+    }
+)
 _MOST_SPILLED = "20GB"
 
 
@@ -74,10 +82,25 @@ class Catalogue:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise UsageError("A question is one SELECT.", hint="As in: select path, nbytes from files limit 10.")
+            self._check_functions(sql)
             with _within(self._connection, seconds):
                 cursor = self._connection.execute(statements[0], dict(parameters or {}))
                 columns = tuple(str(column[0]) for column in cursor.description or ())
         return columns, self._rows(cursor, seconds)
+
+    def _check_functions(self, sql: str) -> None:
+        """What stands behind FROM may be a table of ours or one of few functions: DuckDB has others that take an address
+        in memory, or leave a file. What reads files is shut off besides (`_close`). Raises UsageError."""
+        (text,) = self._connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchone() or ("{}",)
+        told = json.loads(text)
+        if told.get("error", True):
+            raise UsageError(f"A question is one plain SELECT. {first_line(told.get('error_message', ''))}".strip())
+        other = sorted(set(_functions(told)) - _FUNCTIONS)
+        if other:
+            raise UsageError(
+                f"A question may not call {other[0]}.",
+                hint="It has files, tensors and findings behind FROM.",
+            )
 
     def _rows(self, cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[tuple[Any, ...]]:
         while True:
@@ -142,6 +165,19 @@ def _close(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts: Par
         "lock_configuration = true",
     ):
         connection.execute(f"SET {setting}")
+
+
+def _functions(node: object) -> Iterator[str]:
+    """Names of the table functions in a parsed statement, however deep."""
+    left = [node]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            if one.get("type") == "TABLE_FUNCTION":
+                yield str(one["function"]["function_name"]).lower()
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
 
 
 def _nothing(folder: PartFolder, parts: Parts) -> ReadError:

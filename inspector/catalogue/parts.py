@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +25,12 @@ from inspector.reports_from_json import KEPT, report_from
 from inspector.side_files import reason_of, shown_name
 
 _FOLDER = "catalogue"
+#: What the folder of lines on their way into a part is called first.
+SCRATCH = ".lines-"
 _ID_DIGITS = 24
 _MOST_NOTE_NBYTES = 256 << 20
-# Who reads a part that another has taken the place of has it open for less.
-_LEFT_SECONDS = 600
+# Who reads a part that another has taken the place of, or writes one whose note is still to come, is done by then.
+_LEFT_SECONDS = 6 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +197,12 @@ class PartFolder:
             place = self.root / name
             # Without rights, or removed by another driver: it does no harm.
             with contextlib.suppress(OSError):
-                if name not in own and time.time() - place.stat().st_mtime > seconds and place.is_file():
+                if name in own or time.time() - place.stat().st_mtime <= seconds:
+                    continue
+                if place.is_file():
                     place.unlink()
+                elif name.startswith(SCRATCH):
+                    shutil.rmtree(place)
 
     def _names(self) -> list[str]:
         try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.catalogue.engine import connect, explained, quoted, reading, write_parquet
-from inspector.catalogue.parts import Part, PartFolder, PartKind, Parts
+from inspector.catalogue.parts import SCRATCH, Part, PartFolder, PartKind, Parts
 from inspector.catalogue.schema import FILES, FINDINGS, LINE, OWN_ID, RUN_LINE, TENSORS, selected
 from inspector.catalogue.views import (
     INDEX_TABLES,
@@ -88,7 +88,7 @@ def _scratch(folder: PartFolder) -> Iterator[Path]:
     """A folder for lines on their way, beside the parts; removed at the end."""
     try:
         folder.root.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=".lines-", dir=folder.root))
+        place = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=folder.root))
     except OSError as error:
         raise ExportError(f"The catalogue {folder.shown} cannot be written: {reason_of(error)}.") from error
     try:
@@ -131,7 +131,7 @@ class _Update:
         known = {name for part in before.runs for name in part.covers}
         for run in planned_runs(self._stores, known):
             own = self._take_own(run, before.covered)
-            covered = self._covered_by_folders(run)
+            covered = self._covered_by_folders(run, own)
             sources = key_of("sources", run.base, sorted(run.sources))
             lines = (
                 {
@@ -147,15 +147,10 @@ class _Update:
                 if unit.is_folder or unit.path not in covered
             )
             self._write_lines(json.dumps(line, ensure_ascii=True).encode("ascii") for line in lines)
-            query = f"SELECT * FROM {self._read_lines(RUN_LINE)}"
-            self._folder.write(
-                PartKind.RUN,
-                ("runs",),
-                (run.state,),
-                lambda _, place, query=query: write_parquet(self._connection, query, place),
-                run=run.id,
-                at=run.at,
-            )
+            self._folder.write(PartKind.RUN, ("runs",), (run.state,), self._write_run, run=run.id, at=run.at)
+
+    def _write_run(self, _: str, place: Path) -> int:
+        return write_parquet(self._connection, f"SELECT * FROM {self._read_lines(RUN_LINE)}", place)
 
     def compact(self, parts: Sequence[Part]) -> None:
         """Several parts as one; what two of them hold is in it once."""
@@ -194,12 +189,14 @@ class _Update:
             self._take([name], [b"\n".join(key.encode("ascii") + b"\t" + line for _, _, key, line in keyed)])
         return {(path, planned): key for path, planned, key, _ in keyed}
 
-    def _covered_by_folders(self, run: PlannedRun) -> frozenset[str]:
+    def _covered_by_folders(self, run: PlannedRun, own: dict[tuple[str, bool], str]) -> frozenset[str]:
         """Files whose whole content is in the row of a folder."""
-        folders = {unit.key: unit.path for unit in run.units if unit.is_folder and unit.row is None}
-        if not folders:
+        units = [unit for unit in run.units if unit.is_folder and unit.row is None]
+        folders = {own.get((unit.path, False)) or unit.key: unit.path for unit in units}
+        rows = self._folder.parts().rows
+        if not folders or not rows:
             return frozenset()
-        files = reading(self._folder.place(part.file("files")) for part in self._folder.parts().rows)
+        files = reading(self._folder.place(part.file("files")) for part in rows)
         found = self._connection.execute(
             f"SELECT key, covers FROM {files} WHERE path = unit AND kind = ? AND len(covers) > 0",
             [RowKind.CHECKPOINT.value],

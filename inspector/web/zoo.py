@@ -76,7 +76,10 @@ def choose_file(found: PartFolder) -> dict[str, Any] | None:
     text = box.text_input(
         "Search", key="zoo-text", placeholder="part of a path, a network, a tensor's name, a sha256", max_chars=200
     )
-    order = sorting.selectbox("First", list(Order), key="zoo-order", format_func=lambda one: _ORDER_WORDS[one])
+    order = (
+        sorting.selectbox("First", list(Order), key="zoo-order", format_func=lambda one: _ORDER_WORDS[one])
+        or Order.WORST
+    )
     answer = ask(found, Asked(question=Question.FILES, text=text.strip(), order=order, most=MOST_ROWS))
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     if not rows:
@@ -136,10 +139,10 @@ def what_it_is(row: dict[str, Any]) -> str:
 def choose_row(answer: Answer, columns: dict[str, str], key: str, says: str) -> dict[str, Any] | None:
     """A table of some columns of an answer under words of ours; the chosen row."""
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
-    frame = pd.DataFrame({word: [_cell(row[name]) for row in rows] for name, word in columns.items()})
-    numbers = [word for word in frame if frame[word].map(lambda cell: isinstance(cell, int)).all()]
+    cells = {word: [_cell(row[name]) for row in rows] for name, word in columns.items()}
+    numbers = [word for word, column in cells.items() if all(isinstance(cell, int) for cell in column)]
     event = st.dataframe(
-        frame,
+        pd.DataFrame(cells),
         hide_index=True,
         key=key,
         height=_height(rows),

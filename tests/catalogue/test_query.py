@@ -106,7 +106,7 @@ def test_a_formula_in_a_name_is_text_in_a_spreadsheet_and_control_signs_are_writ
     [
         (["copy files to 'x'"], "A question is one SELECT."),
         (["select 1", "--trunks"], "That is more than one question."),
-        (["select * from read_csv('/etc/passwd')"], "file system operations are disabled"),
+        (["select * from read_csv('/etc/passwd')"], "A question may not call read_csv."),
         (["select path from files", "--output", "{store}/x.csv"], "That is in the store itself."),
     ],
 )

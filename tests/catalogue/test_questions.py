@@ -146,6 +146,13 @@ def test_what_is_no_select_is_refused(catalogue: Catalogue, asked: PartFolder, t
         "select * from query('copy files to ''{folder}/out''')",
         "select getenv('HOME')",
         "select * from secret",
+        "select * from arrow_scan(1::pointer, 1::pointer, 1::pointer)",
+        "select exists(select * from pandas_scan(1))",
+        "select * from enable_profiling(save_location = '{folder}/out')",
+        "select * from enable_logging(storage = 'file', storage_path = '{folder}/out')",
+        "with a as (select * from \"READ_csv\"('{file}')) select * from a",
+        "select * from files, lateral (select * from read_csv(path))",
+        "select * from query_table('{file}')",
     ],
 )
 def test_a_select_reads_nothing_but_the_parts(catalogue: Catalogue, tmp_path: Path, sql: str) -> None:
@@ -155,6 +162,24 @@ def test_a_select_reads_nothing_but_the_parts(catalogue: Catalogue, tmp_path: Pa
         catalogue.ask(sql.format(file=secret, folder=tmp_path))
     assert "hunter2" not in str(told.value)
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "describe files",
+        "summarize tensors",
+        "show tables",
+        "from files",
+        "with recursive t(n) as (select 1 union all select n + 1 from t where n < 3) select sum(n) from t",
+        "select unnest(shape) from tensors limit 1",
+        "select * from range(3)",
+        "select path, row_number() over (order by nbytes) from files qualify row_number() over (order by nbytes) < 3",
+        "pivot files on kind in ('checkpoint') using count(*)",
+    ],
+)
+def test_what_a_select_can_say_it_may(catalogue: Catalogue, sql: str) -> None:
+    assert catalogue.ask(sql).rows
 
 
 def test_a_question_that_does_not_end_is_stopped(catalogue: Catalogue) -> None:
