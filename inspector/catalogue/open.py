@@ -89,8 +89,8 @@ class Catalogue:
         return columns, self._rows(cursor, seconds)
 
     def _check_functions(self, sql: str) -> None:
-        """What stands behind FROM may be a table of ours or one of few functions: DuckDB has others that take an address
-        in memory, or leave a file. What reads files is shut off besides (`_close`). Raises UsageError."""
+        """What stands behind FROM may be a table of ours or one of few functions: DuckDB has others that take an
+        address in memory, or leave a file. What reads files is shut off besides (`_close`). Raises UsageError."""
         (text,) = self._connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchone() or ("{}",)
         told = json.loads(text)
         if told.get("error", True):
