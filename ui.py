@@ -7,6 +7,7 @@ import streamlit as st
 from inspector.errors import InspectorError, ReadError
 from inspector.web import components, gone_link, guard, next_steps, remote_files, session, shelf, sidebar
 from inspector.web import gc_freeze as garbage
+from inspector.web.server_paths import audits_store
 from inspector.web.text import visible
 
 # A picture of our own: Streamlit fetches the symbol of an icon name from another host for the browser's tab.
@@ -41,6 +42,9 @@ PAGES = {
         st.Page("pages/convert.py", title="Convert", icon=":material/swap_horiz:", url_path="convert"),
     ],
 }
+
+if audits_store() is not None:
+    PAGES["Compare"].append(st.Page("pages/zoo.py", title="Zoo", icon=":material/grid_view:", url_path="zoo"))
 
 garbage.set_aside()
 page = st.navigation(PAGES, expanded=True)

@@ -28,6 +28,7 @@ EXTRAS = {
     "umap": "projector",
     "distributed": "cluster",
     "fsspec": "remote",
+    "duckdb": "catalogue",
 }
 # Packages whose project on PyPI is called otherwise.
 _PROJECTS = {"PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn", "umap": "umap-learn"}

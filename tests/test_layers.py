@@ -64,6 +64,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "giants": ("checkpoint", "readers", "remote", "weights", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
     "lint": ("checkpoint", "remote", "readers", "survey", "health", "sweep"),
+    # What an audit left in a store, as tables to be asked.
+    "catalogue": ("sweep", "survey", "lint"),
     "ready": ("checkpoint", "architectures", "cam", "keys"),
     # A network that can be built, watched once for its graph.
     "traced": ("architectures", "flops", "forward", "graph"),
@@ -106,6 +108,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "sweep",
         "giants",
         "lint",
+        "catalogue",
         "cards",
         "evaluate",
         "file_report",
@@ -117,7 +120,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "jobs": (
         "remote",
         *("checkpoint", "readers", "architectures", "ready", "traced", "feature_maps", "projections", "evaluate"),
-        *("survey", "render", "run_files"),
+        *("survey", "render", "run_files", "catalogue"),
         *SLICES,
     ),
     "web": (
@@ -134,6 +137,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
             "evaluate",
             "file_report",
             "render",
+            "catalogue",
         ),
         "jobs",
         *SLICES,
@@ -254,7 +258,7 @@ def test_files_stay_readable() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    heavy = ("torch", "torchvision", "streamlit", "numpy", "pandas")
+    heavy = ("torch", "torchvision", "streamlit", "numpy", "pandas", "duckdb", "distributed", "fsspec")
     code = f"import inspector, sys; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.strip() == "[]"

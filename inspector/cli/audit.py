@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +27,12 @@ from inspector.cli.check_request import (
     form_of,
     request_of,
 )
+from inspector.cli.ending import complain
 from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar
+from inspector.errors import InspectorError, MissingLibrary
+
+if TYPE_CHECKING:
+    from inspector.sweep.store import ResultStore
 
 Sources = Annotated[
     list[str], typer.Argument(help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/.")
@@ -43,6 +49,9 @@ PartOption = Annotated[
     str, typer.Option("--part", metavar="I/N", help="Only this share of the files, for arrays of jobs: 3/16.")
 ]
 Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several folders.")]
+CatalogueOption = Annotated[
+    str, typer.Option("--catalogue", metavar="DIR", help="Make one catalogue of all of them there, for `query`.")
+]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
 
@@ -102,12 +111,14 @@ def audit(
     )
     write_reports(checked.report, plan, (), everything=everything)
     show_report(checked.report, plan.shown, everything=everything)
+    _bring_up_to_date((how.store,) if how.store is not None else (), store)
     return int(checked.report.failed)
 
 
 def merge_parts(
     stores: Stores,
     run: RunOption = "",
+    catalogue: CatalogueOption = "",
     fail_on: LeastSevere = None,
     select: Select = None,
     ignore: Ignore = None,
@@ -126,7 +137,26 @@ def merge_parts(
     form = form_of(json, format_)
     told = Told(fail_on=fail_on, select=select, ignore=ignore, baseline=baseline, config=config, no_config=no_config)
     plan = outputs_of(form, output or (), None, stores)
-    checked = merged(request_of([], told), [existing_store(one) for one in stores], run)
+    opened = [existing_store(one) for one in stores]
+    checked = merged(request_of([], told), opened, run)
     write_reports(checked.report, plan, (), everything=everything)
     show_report(checked.report, plan.shown, everything=everything)
+    if catalogue or len(stores) == 1:
+        _bring_up_to_date(opened, catalogue or stores[0])
     return int(checked.report.failed)
+
+
+def _bring_up_to_date(stores: Sequence[ResultStore], where: str) -> None:
+    """The catalogue, where it can be made; what it says of itself is no part of the report, and fails no audit."""
+    from inspector.catalogue.parts import catalogue_of
+    from inspector.catalogue.update import update
+
+    try:
+        updated = update(stores, catalogue_of(where))
+    except MissingLibrary as error:
+        complain(f"No catalogue was made. {error}")
+    except InspectorError as error:
+        complain(str(error))
+    else:
+        if updated.damaged:
+            complain(f"Damaged files of the catalogue were made anew, first {updated.damaged[0]}.")

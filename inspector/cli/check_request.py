@@ -61,7 +61,9 @@ Config = Annotated[
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no inspector.toml: for files of strangers.")]
 Everything = Annotated[bool, typer.Option("--all", help="Also info, and a line for each file without findings.")]
 Jobs = Annotated[int, typer.Option(help="Files read side by side; 0: one per processor.", min=0, max=256)]
-Digest = Annotated[bool, typer.Option("--digest", help="Also compute the sha256 of each checkpoint.")]
+Digest = Annotated[
+    bool, typer.Option("--digest", help="Also compute the sha256 of each checkpoint; of an audit's tensors, too.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ from inspector.cli.identify import identify
 from inspector.cli.merge import merge
 from inspector.cli.open import open_
 from inspector.cli.project import project
+from inspector.cli.query import query
 from inspector.cli.repair import repair
 from inspector.cli.report import report
 from inspector.cli.run import run_
@@ -80,6 +81,7 @@ for _name, _command in (
     ("check", check),
     ("audit", audit),
     ("merge-parts", merge_parts),
+    ("query", query),
     ("identify", identify),
     ("diagnose", diagnose),
     ("diff", diff),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from inspector.errors import CorruptFile, InspectorError, LimitExceeded, NoRoom, ReadError, RefusedContent
-from inspector.giants.places import buckets_of, known_by
+from inspector.giants.places import SentSource, buckets_of, known_by
 from inspector.giants.plan import Item, Stretch
 from inspector.giants.written import Answer, written
 from inspector.sweep.piece import Outcome
@@ -58,8 +58,9 @@ def _elsewhere(item: Item, *, read: bool = False) -> str:
     name = item.checkpoint.source.name
     if item.known is None:
         return ""
+    sent = item.checkpoint.source
     try:
-        source = item.checkpoint.source.source
+        source = sent.source if isinstance(sent, SentSource) else sent
         if known_by(source) != item.known or (read and any(one.file.changed() for one in buckets_of(source))):
             return f"{name} changed while it was read: ask again."
     except InspectorError as error:

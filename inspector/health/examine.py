@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from inspector.checkpoint.types import Checkpoint, StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.findings import Finding, ranked
 from inspector.gc_pause import without_collecting
 from inspector.health.checks import CHECKS
@@ -60,6 +60,7 @@ def examine_sets(
     thresholds: Thresholds = DEFAULTS,
     whole: bool = True,
     spectra: bool = False,
+    digested: Callable[[Callable[[TensorInfo], tuple[str, bool]]], None] | None = None,
     workers: int = 1,
     read: Reader = read_tensors,
     progress: Progress = silent,
@@ -67,14 +68,20 @@ def examine_sets(
     """The same of several state dicts, each number read once: of the file's `weight_sets` when not given.
 
     None stands for all tensors, as where there is no set. At most 16 are examined: of more, the report of the first
-    says so.
+    says so. digested: given what says the digest of a tensor's bytes,
+    and whether all its elements are one value, once all were read.
     """
     states = (checkpoint.weight_sets or (None,)) if states is None else states
     shown = states[:_MOST_SETS]
     own = [tensor for state in shown for tensor in (state or checkpoint).tensors]
     paths = {tensor.path for tensor in own}
     rest = [tensor for tensor in checkpoint.tensors if tensor.path not in paths] if whole else []
-    readings = read(checkpoint, [*own, *rest], workers=workers, progress=progress)
+    everything = [*own, *rest]
+    if digested is None:
+        readings = read(checkpoint, everything, workers=workers, progress=progress)
+    else:
+        readings = read_tensors(checkpoint, everything, digests=True, workers=workers, progress=progress)
+        digested(readings.digest)
     found = [(state, judge(checkpoint, state, readings, thresholds=thresholds)) for state in shown]
     if spectra:
         found = [(s, add_spectra(h, checkpoint, s, thresholds=thresholds, progress=progress)) for s, h in found]

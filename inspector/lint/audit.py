@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,13 +53,27 @@ class AuditRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Planned:
+class PlannedUnit:
     """A unit as the store keeps it. row: what is said in place of reading it."""
 
     path: str
     is_folder: bool = False
     key: str = ""
     row: SurveyRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """The newest plan of a run. at: when the last of its parts ended. base: the folder that paths are relative to.
+    unkept: (path, rows) that are in no store. state: is another once anything of this is."""
+
+    id: str
+    at: float
+    base: str
+    sources: tuple[str, ...]
+    state: str
+    units: tuple[PlannedUnit, ...]
+    unkept: tuple[tuple[str, UnitRows], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +86,11 @@ class _Head:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Note:
     """plan: the name of the plan that this part saw. headers, weights_up_to: as of the request. unkept: (path, rows)
-    that are in no store."""
+    that are in no store. base: the folder that the paths are relative to. at: when it ended, in seconds since 1970."""
 
     run: str
+    base: str = ""
+    at: float = 0.0
     headers: bool = False
     weights_up_to: int | None = None
     sources: tuple[str, ...]
@@ -100,7 +118,7 @@ def audit(
     done is kept then.
     """
     check_request(request)
-    reading = reading_of(request)
+    reading = reading_of(request, digests=True)
     remote = tuple(file for address in addresses for file in list_remote(address, reading.limits))
     if most_nbytes is not None:
         _check_cost(request, remote, most_nbytes)
@@ -120,6 +138,8 @@ def audit(
         place = how.store.put_named("plans", run, plan_text(plan, facts_of(reading)))
         note = _Note(
             run=run,
+            base=os.path.abspath(request.base),
+            at=round(time.time(), 3),
             sources=sources,
             headers=request.headers,
             weights_up_to=request.settings.weights_up_to,
@@ -142,6 +162,30 @@ def runs_of(stores: Sequence[ResultStore]) -> tuple[AuditRun, ...]:
         AuditRun(id=run, sources=found[0].sources, of=found[0].of, ended=tuple(sorted({note.part for note in found})))
         for run, found in sorted(notes.items())
     )
+
+
+def planned_runs(stores: Sequence[ResultStore], known: Container[str] = ()) -> Iterator[PlannedRun]:
+    """What each run of the stores covers, one after the other; those whose state is known already are left out.
+
+    Raises ReadError. A run whose plan is damaged is left out, as `damaged` of its store says.
+    """
+    notes: dict[str, list[_Note]] = {}
+    for note in _notes(stores):
+        notes.setdefault(note.run, []).append(note)
+    for run, parts in sorted(notes.items()):
+        newest = max(parts, key=lambda note: note.at)
+        state = key_of("run", [_line(dataclasses.asdict(note)).decode("ascii") for note in sorted(parts, key=lambda note: note.part)])
+        plan = _plan_of(stores, newest) if state not in known else None
+        if plan is not None:
+            yield PlannedRun(
+                id=run,
+                at=newest.at,
+                base=newest.base,
+                sources=newest.sources,
+                state=state,
+                units=plan[1],
+                unkept=tuple(pair for note in parts for pair in note.unkept),
+            )
 
 
 def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str = "") -> Checked:
@@ -241,9 +285,9 @@ def plan_text(plan: Plan, facts: str) -> bytes:
 
 
 def _planned(unit: Unit, facts: str) -> dict[str, Any]:
-    """A `_Planned`; what is its default is left out, of a million units."""
+    """A `PlannedUnit`; what is its default is left out, of a million units."""
     if unit.row is not None:
-        return dataclasses.asdict(_Planned(path=unit.path, is_folder=unit.is_folder, row=unit.row))
+        return dataclasses.asdict(PlannedUnit(path=unit.path, is_folder=unit.is_folder, row=unit.row))
     told: dict[str, Any] = {"path": unit.path, "key": key_of_unit(unit, facts)}
     return told | {"is_folder": True} if unit.is_folder else told
 
@@ -252,18 +296,18 @@ def _line(told: dict[str, Any]) -> bytes:
     return _WRITTEN.encode(told).encode("ascii")
 
 
-def _plan_of(stores: Iterable[ResultStore], note: _Note) -> tuple[_Head, tuple[_Planned, ...]] | None:
+def _plan_of(stores: Iterable[ResultStore], note: _Note) -> tuple[_Head, tuple[PlannedUnit, ...]] | None:
     for store in stores:
         for place, text in store.texts("plans", note.run):
             if place == note.plan:
                 head, *lines = (json.loads(line) for line in text.split(b"\n"))
-                return report_from(_Head, head, KEPT), tuple(report_from(_Planned, one, KEPT) for one in lines)
+                return report_from(_Head, head, KEPT), tuple(report_from(PlannedUnit, one, KEPT) for one in lines)
     return None
 
 
 def _union(
-    plans: Sequence[tuple[_Head, tuple[_Planned, ...]]],
-) -> tuple[tuple[_Head, ...], tuple[_Planned, ...], tuple[str, ...]]:
+    plans: Sequence[tuple[_Head, tuple[PlannedUnit, ...]]],
+) -> tuple[tuple[_Head, ...], tuple[PlannedUnit, ...], tuple[str, ...]]:
     """Heads, units, and paths that are not the same in all of them."""
     heads = tuple(head for head, _ in plans)
     first = plans[0][1]

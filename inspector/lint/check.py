@@ -47,13 +47,16 @@ def places_of(request: CheckRequest) -> list[Place]:
     return [Place(where=path, shown=shown_path(path, request.base)) for path in request.paths]
 
 
-def reading_of(request: CheckRequest) -> Reading:
-    """How each file is read for it."""
+def reading_of(request: CheckRequest, *, digests: bool = False) -> Reading:
+    """How each file is read for it. digests: of the tensors, too, where numbers are read and a digest is asked for."""
     settings = request.settings
     more = None
     if not request.headers:
         more = NumbersCheck(
-            thresholds=settings.thresholds, up_to_nbytes=settings.weights_up_to, spectra=request.spectra
+            thresholds=settings.thresholds,
+            up_to_nbytes=settings.weights_up_to,
+            spectra=request.spectra,
+            digests=digests and request.digest,
         )
     return Reading(digest=request.digest, more=more)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from inspector.checkpoint.data import why_unreadable
 from inspector.checkpoint.dtypes import find_dtype
@@ -11,6 +12,7 @@ from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.health.report import HealthReport
 from inspector.health.thresholds import Thresholds
+from inspector.survey.described import NumbersSeen
 from inspector.survey.kinds import INTERNAL_ERROR
 from inspector.units import counted, human_bytes, shorten_middle
 
@@ -27,14 +29,16 @@ _MOST_VIEWS, _MOST_NBYTES = 16, 1_000_000_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumbersCheck:
     """Asked about each checkpoint. up_to_nbytes: of numbers that are still read, None for any. spectra: singular
-    values too."""
+    values too. digests: of each tensor's bytes, for whoever keeps them."""
 
     thresholds: Thresholds
     up_to_nbytes: int | None = None
     spectra: bool = False
+    digests: bool = False
 
-    def __call__(self, checkpoint: Checkpoint) -> tuple[Finding, ...]:
-        """The findings. Raises nothing for what the file contains: a check that fails is a finding itself."""
+    def __call__(self, checkpoint: Checkpoint, seen: NumbersSeen | None = None) -> tuple[Finding, ...]:
+        """The findings. seen: told that the numbers were read, and of each tensor's digest. Raises nothing for what the
+        file contains: a check that fails is a finding itself."""
         # Imported by the processes that read, and by no others.
         from inspector.health.examine import examine_sets
 
@@ -49,12 +53,19 @@ class NumbersCheck:
             says = f"Its tensors show {human_bytes(nbytes)} of numbers, and the file holds {human_bytes(held)}."
             return (NUMBERS_UNREAD.found(says, evidence=(("nbytes", nbytes), ("held_nbytes", held))),)
         try:
-            reports = examine_sets(checkpoint, thresholds=self.thresholds, spectra=self.spectra)
+            digested = partial(_tell, seen, checkpoint) if self.digests and seen is not None else None
+            reports = examine_sets(checkpoint, thresholds=self.thresholds, spectra=self.spectra, digested=digested)
+            if seen is not None and digested is None:
+                seen({})
         except Exception as error:  # noqa: BLE001 - a gate must not be passed because a file crashed its guard
             says = f"Checking its numbers failed in a way that it should not ({type(error).__name__}: {error})."
             return (INTERNAL_ERROR.found(says[:500], remedy="Please report this."),)
         found = {(f.id, f.says): f for state, report in reports for f in _of_set(checkpoint, state, report)}
         return (*found.values(), *_unread(checkpoint, reports), *_passed_over(reports))
+
+
+def _tell(seen: NumbersSeen, checkpoint: Checkpoint, digest: Callable[[TensorInfo], tuple[str, bool]]) -> None:
+    seen({tensor.path: digest(tensor) for tensor in checkpoint.tensors})
 
 
 def _of_set(checkpoint: Checkpoint, state: StateDict | None, report: HealthReport) -> Iterator[Finding]:

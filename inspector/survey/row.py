@@ -17,6 +17,7 @@ from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
 from inspector.readers.sidecars import READ
+from inspector.survey.described import Describer, NumbersSeen
 from inspector.survey.kinds import INTERNAL_ERROR, NO_CHECKPOINT, UNREADABLE_FILE, kind_of_error
 from inspector.survey.report import RowKind, SurveyRow
 from inspector.survey.unclaimed import observe_unclaimed
@@ -38,15 +39,17 @@ class Reading:
     """How every file is read.
 
     digest: compute the sha256 of each checkpoint. more: asked about each that was opened, beside what its reader
-    noticed; what: which network it is. Both go to other processes, so they must pickle.
+    noticed; what: which network it is. Both go to other processes, so they must pickle. describer: takes down what is
+    in each for a catalogue, and is told what `more` read.
     every: members of an archive that are no checkpoints and harmless have rows, too.
     """
 
     limits: Limits = DEFAULT_LIMITS
     digest: bool = False
-    more: Callable[[Checkpoint], Iterable[Finding]] | None = None
+    more: Callable[[Checkpoint, NumbersSeen | None], Iterable[Finding]] | None = None
     what: Callable[[Checkpoint], str] | None = None
     every: bool = False
+    describer: Describer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,5 +152,9 @@ def _row(path: str, checkpoint: Checkpoint, reading: Reading) -> SurveyRow:
         unknown=verdicts[GlobalVerdict.UNKNOWN],
         sha256=sha256_of(checkpoint.source) if reading.digest else None,
     )
-    more = tuple(reading.more(checkpoint)) if reading.more is not None else ()
+    describer = reading.describer
+    seen = describer.numbers if describer is not None else None
+    more = tuple(reading.more(checkpoint, seen)) if reading.more is not None else ()
+    if describer is not None:
+        describer.describe(path, checkpoint)
     return with_findings(row, (*checkpoint.findings, *more))

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from inspector.errors import InspectorError
 from inspector.gc_pause import without_collecting
 from inspector.progress import Progress, silent
 from inspector.reports_from_json import KEPT, report_from
+from inspector.survey.described import DESCRIBED, Describer, Identity
 from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
 from inspector.survey.members import survey_path, survey_source
 from inspector.survey.report import SurveyRow
@@ -27,8 +28,6 @@ from inspector.sweep.store import ResultStore
 
 #: What the results are called in a store.
 QUESTION = "rows"
-# (path in it, size, time of the last change in ns, or what a store says) of each file; one of "" for a file itself.
-Identity = tuple[tuple[str, int, int | str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,8 @@ class _Look:
             says = f"{socket.gethostname()} does not see it. Workers need the same paths as whoever sends them there."
             row = unreadable_row(item.path, 0, UNREADABLE_FILE, says)
             return Outcome(data=data_of(UnitRows(rows=(row,))), kept=False)
-        rows, parts = self._rows(item)
+        describer = Describer() if kept else None
+        rows, parts = self._rows(item, replace(self.reading, describer=describer))
         if kept and _changed(item):
             finding = FILE_CHANGED.found("It changed while it was read, or since it was listed: read it again.")
             rows, kept = (with_findings(rows[0], (finding,)), *rows[1:]), False
@@ -67,17 +67,20 @@ class _Look:
         lost = not isinstance(item.place, Path) and any(
             finding.id == UNREADABLE_FILE.id for finding in rows[0].findings
         )
-        return Outcome(data=data_of(UnitRows(rows=rows, parts=parts)), kept=kept and not lost)
+        found = UnitRows(rows=rows, parts=parts)
+        kept = kept and not lost
+        aside = describer.unit(rows, parts, item.identity) if describer is not None and kept else b""
+        return Outcome(data=data_of(found), kept=kept, aside=aside)
 
-    def _rows(self, item: _Item) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
+    def _rows(self, item: _Item, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
         if isinstance(item.place, Path):
-            return survey_path(item.place, item.path, self.reading)
+            return survey_path(item.place, item.path, reading)
         try:
             source = item.place.open()
         except InspectorError as error:
             return (unreadable_row(item.path, item.place.size, kind_of_error(error), str(error)),), ()
         try:
-            return survey_source(source, item.path, self.reading), ()
+            return survey_source(source, item.path, reading), ()
         finally:
             source.close()
 
@@ -103,6 +106,7 @@ def sweep_units(
         lost=_lost,
         engine=engine,
         store=store,
+        aside=DESCRIBED,
         progress=progress,
     )
     given = 0

@@ -35,10 +35,12 @@ class Piece(Generic[Item]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What the work gave for one item. data: the same bytes wherever it ran. kept: whether a store may give it again;
-    False for what says something of the machine, or of a file that changed meanwhile."""
+    False for what says something of the machine, or of a file that changed meanwhile. aside: what is kept with it under
+    the same key, for whoever reads the store; it may be far larger."""
 
     data: bytes
     kept: bool = True
+    aside: bytes = b""
 
 
 Work = Callable[[Item], Outcome]

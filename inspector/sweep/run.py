@@ -35,16 +35,26 @@ def sweep(
     lost: Lost[Item],
     engine: Engine,
     store: ResultStore | None = None,
+    aside: str = "",
     progress: Progress = silent,
 ) -> Iterator[tuple[int, Outcome]]:
     """(place in pieces, its outcome) of each piece, in the order in which they are there.
 
-    question: what the results are called in the store. work: a function of the item alone, and of nothing else; it and
-    the items must pickle. lost: says what became of a piece that no worker survives. progress counts pieces and is
-    called at least every 0.2 s while there is nothing to give; raising from it ends the sweep, within one piece.
-    Raises ReadError and ExportError of the store, whose parts are whole then, too.
+    question: what the results are called in the store; aside: what is kept beside them. work: a function of the item
+    alone, and of nothing else; it and the items must pickle. lost: says what became of a piece that no worker
+    survives. progress counts pieces and is called at least every 0.2 s while there is nothing to give; raising from it
+    ends the sweep, within one piece. Raises ReadError and ExportError of the store, whose parts are whole then, too.
     """
-    run = _Run(question=question, pieces=pieces, work=work, lost=lost, engine=engine, store=store, progress=progress)
+    run = _Run(
+        question=question,
+        pieces=pieces,
+        work=work,
+        lost=lost,
+        engine=engine,
+        store=store,
+        aside=aside,
+        progress=progress,
+    )
     try:
         yield from run.kept()
         yield from run.window()
@@ -63,6 +73,7 @@ class _Run(Generic[Item]):
     lost: Lost[Item]
     engine: Engine
     store: ResultStore | None
+    aside: str
     progress: Progress
     done: int = 0
     left: list[int] = field(default_factory=list)
@@ -165,11 +176,12 @@ class _Run(Generic[Item]):
 
     def _keep(self, batch: _Places, outcomes: Sequence[Outcome]) -> None:
         if self.store is not None:
-            named = zip(batch, outcomes, strict=True)
-            self.store.put(
-                self.question,
-                [(self.pieces[p].key, one.data) for p, one in named if one.kept and self.pieces[p].key],
-            )
+            named = [(self.pieces[p].key, one) for p, one in zip(batch, outcomes, strict=True)]
+            kept = [(key, one) for key, one in named if one.kept and key]
+            # First, so that whoever finds a result finds what belongs to it.
+            if self.aside:
+                self.store.put(self.aside, [(key, one.aside) for key, one in kept if one.aside])
+            self.store.put(self.question, [(key, one.data) for key, one in kept])
 
     def _tell(self, place: int) -> None:
         self.done += 1

@@ -51,10 +51,10 @@ class ResultStore:
             self._written.add(place)
         return place
 
-    def texts(self, folder: str, name: str) -> Iterator[tuple[str, bytes]]:
-        """(name, text) of everything that was kept so and is whole. Raises ReadError."""
+    def texts(self, folder: str, name: str, *, known: Container[str] = ()) -> Iterator[tuple[str, bytes]]:
+        """(name, text) of everything that was kept so and is whole, but for known names. Raises ReadError."""
         for place in self.blobs.names(folder):
-            if place.startswith(f"{folder}/{name}-"):
+            if place.startswith(f"{folder}/{name}-") and place not in known:
                 text = self._text(place)
                 if text is not None:
                     yield place, text

@@ -66,6 +66,12 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
     return None
 
 
+def beside(stored: Stored, name: str = "") -> dict[str, str]:
+    """What stands in the address of a page that shows this one as the second file."""
+    hand = _kept(stored, name)
+    return {_QUERY: hand.sha256, _NAME: hand.name}
+
+
 def put_down() -> None:
     """Choose another one."""
     for name in (_QUERY, _NAME):

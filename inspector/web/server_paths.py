@@ -25,6 +25,12 @@ def server_root() -> Path | None:
     return root if root is not None and root.is_dir() else None
 
 
+def audits_store() -> Path | None:
+    """The store of audits whose catalogue visitors may see, resolved; None without one."""
+    named = os.environ.get("INSPECTOR_CATALOGUE")
+    return Path(named).resolve() if named else None
+
+
 def listing() -> Listing:
     """What lies in it, as of a few seconds ago; nothing where there is no root."""
     root = server_root()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.plain import DECODER as PLAIN
 from inspector.weights.decoded.plain import why_not_plain
 from inspector.weights.decoded.types import TensorBytes
+from inspector.weights.digests import DigestTap
 from inspector.weights.meter import Meter
 from inspector.weights.moments import TILE
 from inspector.weights.parts import Numbers, Part, joined, numbers_of
@@ -34,10 +35,21 @@ from inspector.weights.report import TensorStatistics, WeightsReport
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """What one read over many tensors gave. answers: a tensor's statistics, or why it has none, by its place."""
+    """What one read over many tensors gave. answers: a tensor's statistics, or why it has none, by its place. digests:
+    of its bytes, where they were asked for."""
 
     answers: Mapping[tuple[object, ...], TensorStatistics | str]
     seconds: float
+    digests: Mapping[tuple[object, ...], str] = dataclasses.field(default_factory=dict)
+
+    def digest(self, tensor: TensorInfo) -> tuple[str, bool]:
+        """(digest, whether all its elements are one value); "" where it has none."""
+        place = _place(tensor)
+        answer = self.answers.get(place)
+        if not isinstance(answer, TensorStatistics) or not self.digests.get(place):
+            return "", False
+        finite = not answer.nan and not answer.infinite
+        return self.digests[place], finite and answer.minimum == answer.maximum
 
     def report(self, tensors: Iterable[TensorInfo]) -> WeightsReport:
         """Of those of them that were read, under their own names."""
@@ -77,19 +89,30 @@ def measure_weights(
 
 
 def read_tensors(
-    checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, workers: int = 1, progress: Progress = silent
+    checkpoint: Checkpoint,
+    tensors: Sequence[TensorInfo],
+    *,
+    digests: bool = False,
+    workers: int = 1,
+    progress: Progress = silent,
 ) -> Readings:
-    """The same of any tensors of the file."""
+    """The same of any tensors of the file. digests: of their bytes, too."""
     began = time.perf_counter()
     first = different_tensors(tensors)
     nbytes = sum(t.nbytes for t in first.values())
     kernel.expect(nbytes)
     meter = Meter(progress, nbytes)
+    found: dict[tuple[object, ...], str] = {}
 
     def one(tensor: TensorInfo) -> TensorStatistics | str:
         meter.begin(tensor.name)
         try:
-            return measure_tensor(checkpoint, tensor, meter=meter)
+            if not digests:
+                return measure_tensor(checkpoint, tensor, meter=meter)
+            tap = DigestTap(checkpoint, tensor)
+            measured = measure_tensor(checkpoint, tensor, meter=meter, tap=tap)
+            found[_place(tensor)] = tap.result()
+            return measured
         except InspectorError as error:
             return error.says
         except (OSError, ValueError, MemoryError) as error:
@@ -97,7 +120,7 @@ def read_tensors(
 
     answers = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
     meter.end()
-    return Readings(answers=answers, seconds=time.perf_counter() - began)
+    return Readings(answers=answers, seconds=time.perf_counter() - began, digests=found)
 
 
 def different_tensors(tensors: Iterable[TensorInfo]) -> dict[tuple[object, ...], TensorInfo]:
@@ -109,7 +132,12 @@ def different_tensors(tensors: Iterable[TensorInfo]) -> dict[tuple[object, ...],
 
 
 def measure_tensor(
-    checkpoint: Checkpoint, tensor: TensorInfo, *, chunk_nbytes: int | None = None, meter: Meter | None = None
+    checkpoint: Checkpoint,
+    tensor: TensorInfo,
+    *,
+    chunk_nbytes: int | None = None,
+    meter: Meter | None = None,
+    tap: DigestTap | None = None,
 ) -> TensorStatistics:
     """Statistics of one tensor. Raises ReadError when it has no numbers or its bytes are not in the file.
 
@@ -118,8 +146,11 @@ def measure_tensor(
     # A tile at a time is read in place.
     at_once = max(1, chunk_nbytes // _itemsize(tensor)) if chunk_nbytes else TILE
     place = TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=at_once)
-    if meter is not None:
-        place = dataclasses.replace(place, watch=meter.watching)
+    watches = [one.watching for one in (tap, meter) if one is not None]
+    if watches:
+        place = dataclasses.replace(
+            place, watch=lambda chunks: reduce(lambda seen, watch: watch(seen), watches, chunks)
+        )
     decoded = find_decoder(tensor).decode(place)
     # Levels of a quantised tensor are few, and counting them would cost more than all the rest.
     numbers = measure_chunks(decoded.chunks, decoded.dtype, decoded.shape, narrow=decoded.decoding is None)

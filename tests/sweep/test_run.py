@@ -53,6 +53,22 @@ def test_what_is_kept_is_not_done_again(tmp_path: Path) -> None:
     assert calls(tmp_path / "log") == sorted([*range(60), 7])
 
 
+def test_what_stands_aside_is_kept_under_the_same_key_and_given_to_nobody(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    outcomes = sweep(
+        "squares", pieces_of(20), Square(passing=(7,)), lost=lost, engine=Threads(2), store=store, aside="cubes"
+    )
+    assert {place: outcome.data for place, outcome in outcomes} == {n: WANTED[n] for n in range(20)}
+    keys = {key_of("squares", n): n for n in range(20)}
+    held = {keys[key]: data for key, data in store.load("cubes", keys)}
+    assert held == {n: b"%d" % n**3 for n in range(20) if n != 7}
+    # Where nobody asks for it, nothing is kept.
+    run(Square(), 20, Inline(), open_store(str(tmp_path / "other")))
+    assert (
+        sorted(path.name.partition("-")[0] for path in (tmp_path / "other" / "results").iterdir()) == ["squares"] * 20
+    )
+
+
 def test_a_piece_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
     with engine_of("processes", 2) as engine:

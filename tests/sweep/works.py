@@ -12,8 +12,8 @@ from inspector.sweep.piece import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Square:
-    """Of numbers. log: a folder in which each call leaves a file, "" for none. fatal: numbers that end their process;
-    failing: that raise; passing: whose results no store may keep."""
+    """Of numbers, with their cubes beside. log: a folder in which each call leaves a file, "" for none. fatal: numbers
+    that end their process; failing: that raise; passing: whose results no store may keep."""
 
     log: str = ""
     fatal: tuple[int, ...] = ()
@@ -29,7 +29,7 @@ class Square:
         if item in self.failing:
             raise ValueError(f"{item} is not liked")
         time.sleep(self.seconds)
-        return Outcome(data=b"%d" % (item * item), kept=item not in self.passing)
+        return Outcome(data=b"%d" % (item * item), kept=item not in self.passing, aside=b"%d" % item**3)
 
 
 def lost(item: int, why: str) -> Outcome:

@@ -69,6 +69,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(id="worst-cases", says="Looking at the worst cases", where="evaluation:worst_cases", nbytes=800 * MB),
     Kind(id="strip", says="Drawing the strip", where="panels:strip_png", nbytes=800 * MB, kept=False),
+    Kind(id="zoo", says="Asking the catalogue", where="catalogue:answered", nbytes=1200 * MB, seconds=90.0),
     Kind(id="archive-survey", says="Looking at every file", where="surveys:of_archive", seconds=_HOUR, long=True),
     Kind(id="address-survey", says="Looking at every file", where="surveys:of_address", seconds=_HOUR, long=True),
     Kind(id="folder-survey", says="Looking at every file", where="surveys:of_folder", seconds=_HOUR, long=True),

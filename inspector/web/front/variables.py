@@ -111,6 +111,11 @@ VARIABLES = (
         says="A folder on the server whose files may be opened by path; without it there is no such box.",
     ),
     Variable(
+        name="INSPECTOR_CATALOGUE",
+        says="The store of an audit (`inspector audit --store`) whose catalogue the page Zoo shows. Whoever is let in "
+        "sees what it says of all its files, and opens those in `INSPECTOR_ROOT`.",
+    ),
+    Variable(
         name="INSPECTOR_CODE",
         says="`off`: the Repair page never runs `code:` targets. Otherwise it offers them only on a server that "
         "listens on this machine alone, with `INSPECTOR_ROOT` set, for a file whose content you agreed to run.",

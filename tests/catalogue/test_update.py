@@ -1,0 +1,290 @@
+"""A catalogue follows its store: nothing twice, nothing lost, whatever was cut, or came at once, or is older."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from inspector.catalogue import questions, update
+from inspector.catalogue.open import Catalogue, open_catalogue
+from inspector.catalogue.parts import PartFolder, catalogue_of
+from inspector.errors import ExportError, ReadError
+from inspector.lint.audit import audit
+from inspector.survey.survey import How
+from inspector.sweep.piece import Part
+from inspector.sweep.store import open_store
+from tests.catalogue.zoo import EVIL, bring_up_to_date, make_zoo, run_audit, weights
+from tests.lint.test_check import request_of
+
+
+def counts(folder: PartFolder) -> tuple[int, ...]:
+    """Rows of files, tensors and findings."""
+    with open_catalogue(folder) as catalogue:
+        return tuple(
+            catalogue.ask(f"select count(*) from {table}").rows[0][0] for table in ("files", "tensors", "findings")
+        )
+
+
+def paths(catalogue: Catalogue) -> list[str]:
+    return [row[0] for row in catalogue.ask("select path from files order by path").rows]
+
+
+def test_the_same_audit_twice_leaves_the_same_rows(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    first, folder = bring_up_to_date(tmp_path / "s")
+    before = counts(folder)
+    assert first.taken == 7 and before[:2] == (7, 37)
+    run_audit(zoo, tmp_path / "s")
+    again, _ = bring_up_to_date(tmp_path / "s")
+    assert again.taken == 0 and counts(folder) == before
+    assert len(folder.parts().rows) == 1
+
+
+def test_what_changed_has_its_new_row_alone_and_what_went_has_none(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    bring_up_to_date(tmp_path / "s")
+    save_file(weights(0, count=2), zoo / "tune1.safetensors")
+    (zoo / "tune2.safetensors").unlink()
+    run_audit(zoo, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        assert paths(catalogue) == [f"zoo/{name}" for name in (
+            "base.pth", "base.safetensors", "copy.safetensors", "evil.pkl", "stranger.safetensors", "tune1.safetensors"
+        )]  # fmt: skip
+        assert catalogue.ask("select tensors from files where path like '%tune1%'").rows == ((2,),)
+        assert catalogue.ask("select count(*) from tensors").rows == ((6 + 6 + 6 + 7 + 2,),)
+        assert catalogue.parts.index is not None and not catalogue.parts.index.plain
+
+
+def test_headers_alone_do_not_hide_what_numbers_said(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    run_audit(zoo, tmp_path / "s", headers=True, digest=False)
+    _, folder = bring_up_to_date(tmp_path / "s")
+    assert counts(folder)[:2] == (7, 37)
+    with open_catalogue(folder) as catalogue:
+        assert catalogue.ask("select count(*) from tensors where digest is not null").rows == ((37,),)
+    # A file with other content is what the newest run says, headers or not.
+    save_file(weights(5), zoo / "tune1.safetensors")
+    run_audit(zoo, tmp_path / "s", headers=True, digest=False)
+    bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        assert catalogue.ask("select path from files where not numbers order by path").rows == (
+            ("zoo/evil.pkl",),
+            ("zoo/tune1.safetensors",),
+        )
+
+
+def test_sources_add_up_in_one_store(zoo: Path, tmp_path: Path) -> None:
+    other = make_zoo(tmp_path / "other")
+    run_audit(zoo, tmp_path / "s")
+    run_audit(other, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    assert counts(folder)[:2] == (14, 74)
+    with open_catalogue(folder) as catalogue:
+        places = {row[0] for row in catalogue.ask("select place from files").rows}
+        assert places == {str(path) for root in (zoo, other) for path in root.iterdir()}
+
+
+def test_a_folder_that_is_one_checkpoint_hides_its_shards_and_what_cannot_be_read_has_a_row(tmp_path: Path) -> None:
+    root = tmp_path / "models"
+    shards = root / "sharded"
+    shards.mkdir(parents=True)
+    for number in (1, 2):
+        save_file({f"w{number}": np.full(3, number, np.float32)}, shards / f"model-0000{number}-of-00002.safetensors")
+    index = {"weight_map": {f"w{n}": f"model-0000{n}-of-00002.safetensors" for n in (1, 2)}}
+    (shards / "model.safetensors.index.json").write_text(json.dumps(index))
+    (root / "broken.safetensors").write_bytes(b"\xff" * 40)
+    (root / "gone.pth").symlink_to(tmp_path / "nowhere")
+    run_audit(root, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        rows = catalogue.ask("select path, kind, tensors, severity from files order by path").rows
+        assert rows == (
+            ("models/broken.safetensors", "unreadable", 0, "error"),
+            ("models/gone.pth", "unreadable", 0, "info"),
+            ("models/sharded", "checkpoint", 2, rows[2][3]),
+        )
+        assert catalogue.absent == 0
+
+
+def test_names_of_strangers_are_names(tmp_path: Path) -> None:
+    root = tmp_path / "evil 'zoo' [*]?"
+    root.mkdir()
+    name = "a'; drop table files; --\x1b[31m\u202e.pkl"
+    (root / name).write_bytes(pickle.dumps({}))
+    (root / os.fsdecode(b"latin\xff.pkl")).write_bytes(pickle.dumps({}))
+    save_file({EVIL: np.ones(2, np.float32), "long" * 2000: np.ones(2, np.float32)}, root / "names.safetensors")
+    store = tmp_path / "st'ore [x]*?=1"
+    run_audit(root, store)
+    _, folder = bring_up_to_date(store)
+    with open_catalogue(folder) as catalogue:
+        held = [row[0].rpartition("/")[2] for row in catalogue.ask("select path from files order by path").rows]
+        assert held == [name, "latin\\udcff.pkl", "names.safetensors"]
+        names = [row[0] for row in catalogue.ask("select name from tensors order by length(name)").rows]
+        assert names[0] == EVIL.replace("\x00", "\\x00")
+        assert len(names[1]) == 2000 and names[1].startswith("longlong")
+        assert [row[0].rpartition("/")[2] for row in questions.search(catalogue, "'; DROP").rows] == [
+            name,
+            "names.safetensors",
+        ]
+
+
+def test_a_cut_part_is_named_the_others_answer_and_the_next_update_writes_it_anew(zoo: Path, tmp_path: Path) -> None:
+    other = make_zoo(tmp_path / "other")
+    run_audit(zoo, tmp_path / "s")
+    bring_up_to_date(tmp_path / "s")
+    run_audit(other, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    assert len(folder.parts().rows) == 2
+    cut = max(
+        (folder.place(part.file("tensors")) for part in folder.parts().rows), key=lambda place: place.stat().st_mtime
+    )
+    whole = cut.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b""):
+        cut.write_bytes(damaged)
+        with open_catalogue(folder) as catalogue:
+            assert catalogue.parts.damaged == (cut.name,)
+            assert len(catalogue.ask("select * from files").rows) == 7 and catalogue.absent == 7
+    again, _ = bring_up_to_date(tmp_path / "s")
+    assert cut.name in again.damaged and counts(folder)[:2] == (14, 74)
+
+
+def test_bytes_that_changed_under_their_length_are_found(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    run_audit(make_zoo(tmp_path / "other"), tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    index = folder.parts().index
+    assert index is not None
+    place = folder.place(index.file("current"))
+    place.write_bytes(b"\0" * place.stat().st_size)
+    with open_catalogue(folder) as catalogue:
+        assert catalogue.parts.damaged == (place.name,)
+        assert len(catalogue.ask("select * from files").rows) == 14
+        assert sorted(row[0] for row in questions.trunks(catalogue).rows) == [1] * 9 + [2]
+
+
+def test_two_drivers_at_once_leave_every_row_once(zoo: Path, tmp_path: Path) -> None:
+    other = make_zoo(tmp_path / "other")
+    run_audit(zoo, tmp_path / "s")
+    failed: list[BaseException] = []
+
+    def drive(root: Path) -> None:
+        try:
+            run_audit(root, tmp_path / "s")
+            bring_up_to_date(tmp_path / "s", most_parts=1)
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            failed.append(error)
+
+    drivers = [threading.Thread(target=drive, args=(root,)) for root in (zoo, other, zoo)]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert failed == []
+    _, folder = bring_up_to_date(tmp_path / "s")
+    assert counts(folder)[:2] == (14, 74)
+
+
+def test_parts_that_hold_the_same_file_count_once_and_compaction_ends_it(zoo: Path, tmp_path: Path) -> None:
+    """As two drivers leave it who each took in what the other did."""
+    run_audit(zoo, tmp_path / "s")
+    run_audit(make_zoo(tmp_path / "other"), tmp_path / "s")
+    folder = catalogue_of(tmp_path / "s")
+    halves = [tmp_path / "one", tmp_path / "two"]
+    for half in halves:
+        shutil.copytree(tmp_path / "s", half)
+    names = sorted(path.name for path in (tmp_path / "s" / "results").glob("described-*"))
+    assert len(names) >= 3
+    for half, name in zip(halves, (names[0], names[-1]), strict=True):
+        (half / "results" / name).unlink()
+        _, partial = bring_up_to_date(half)
+        shutil.copytree(partial.root, folder.root, dirs_exist_ok=True)
+    assert len(folder.parts().rows) == 2
+    assert counts(folder)[:2] == (14, 74)
+    updated, _ = bring_up_to_date(tmp_path / "s", most_parts=1)
+    assert updated.compacted == 2 and len(folder.parts().rows) == 1
+    assert counts(folder)[:2] == (14, 74)
+    index = folder.parts().index
+    assert index is not None and index.plain
+
+
+def test_parts_of_an_earlier_version_are_written_anew(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    for note in folder.root.glob("*.json"):
+        note.write_text(json.dumps({"version": 0, "what": "nobody knows any more"}))
+    with pytest.raises(ReadError, match=r"of an earlier version\. Run the audit again"), open_catalogue(folder):
+        pass
+    assert bring_up_to_date(tmp_path / "s")[0].taken == 7
+    assert counts(folder)[:2] == (7, 37)
+
+
+def test_a_later_version_is_refused_and_left(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    note = next(folder.root.glob("*.json"))
+    note.write_text(json.dumps({"version": 99}))
+    for ask in (lambda: bring_up_to_date(tmp_path / "s"), lambda: counts(folder)):
+        with pytest.raises(ReadError, match="written by a later version"):
+            ask()
+    assert json.loads(note.read_text()) == {"version": 99}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', '{"version": "1"}', "[" * 100_000])
+def test_a_note_that_is_none_is_named(asked: PartFolder, tmp_path: Path, text: str) -> None:
+    shutil.copytree(asked.root, tmp_path / "c")
+    (tmp_path / "c" / "zzz.json").write_text(text)
+    parts = PartFolder(tmp_path / "c").parts()
+    assert parts.damaged == ("zzz.json",) and len(parts.rows) == 1
+
+
+def test_a_note_names_no_file_of_another_folder(asked: PartFolder, tmp_path: Path) -> None:
+    shutil.copytree(asked.root, tmp_path / "c")
+    folder = PartFolder(tmp_path / "c")
+    note = tmp_path / "c" / f"{folder.parts().rows[0].id}.json"
+    note.write_text(note.read_text().replace('"name": "files-', '"name": "../c/files-'))
+    assert folder.parts().damaged == (note.name,)
+
+
+def test_what_nobody_refers_to_any_more_is_removed_later(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    stray = folder.root / "files-0123.parquet"
+    stray.write_bytes(b"half")
+    bring_up_to_date(tmp_path / "s")
+    assert stray.exists()
+    os.utime(stray, (1, 1))
+    bring_up_to_date(tmp_path / "s")
+    assert not stray.exists() and counts(folder)[:2] == (7, 37)
+    assert not list(folder.root.glob(".*"))
+
+
+def test_parts_in_stores_of_their_own_make_one_catalogue(zoo: Path, tmp_path: Path) -> None:
+    stores = []
+    for number in (1, 2, 3):
+        store = open_store(str(tmp_path / f"s{number}"))
+        audit(request_of(zoo, base=zoo.parent, digest=True), How(store=store, part=Part(number=number, of=3)))
+        stores.append(store)
+    folder = PartFolder(tmp_path / "all")
+    update.update(stores, folder)
+    assert counts(folder)[:2] == (7, 37)
+    # One of them alone knows what it has not looked at.
+    update.update(stores[:1], PartFolder(tmp_path / "one"))
+    with open_catalogue(PartFolder(tmp_path / "one")) as catalogue:
+        assert len(paths(catalogue)) + catalogue.absent == 7 and catalogue.absent
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/1").exists(), reason="needs a folder that refuses")
+def test_a_place_that_cannot_be_written_is_a_sentence(zoo: Path, tmp_path: Path) -> None:
+    run_audit(zoo, tmp_path / "s")
+    (tmp_path / "s" / "catalogue").write_text("a file")
+    with pytest.raises((ExportError, ReadError), match="catalogue cannot be"):
+        bring_up_to_date(tmp_path / "s")
