@@ -174,7 +174,8 @@ def planned_runs(stores: Sequence[ResultStore], known: Container[str] = ()) -> I
         notes.setdefault(note.run, []).append(note)
     for run, parts in sorted(notes.items()):
         newest = max(parts, key=lambda note: note.at)
-        state = key_of("run", [_line(dataclasses.asdict(note)).decode("ascii") for note in sorted(parts, key=lambda note: note.part)])
+        in_order = sorted(parts, key=lambda note: note.part)
+        state = key_of("run", [_line(dataclasses.asdict(note)).decode("ascii") for note in in_order])
         plan = _plan_of(stores, newest) if state not in known else None
         if plan is not None:
             yield PlannedRun(

@@ -15,8 +15,9 @@ from inspector.catalogue.listing import Asked, Order, Question
 from inspector.catalogue.open import Answer
 from inspector.catalogue.parts import PartFolder, catalogue_of
 from inspector.errors import RefusedContent
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.jobs.job import Job
+from inspector.reports_from_json import KEPT, report_from
 from inspector.units import counted, human_bytes
 from inspector.web import jobs, session, shelf
 from inspector.web.second_file import beside
@@ -121,7 +122,7 @@ def findings_of(found: PartFolder, file: int) -> tuple[Finding, ...]:
     """As the audit said them."""
     rows = ask(found, Asked(question=Question.FINDINGS, file=file)).rows
     return tuple(
-        Finding(id=name, severity=Severity(severity), says=says, subjects=tuple(subjects or ()))
+        report_from(Finding, {"id": name, "severity": severity, "says": says, "subjects": list(subjects or ())}, KEPT)
         for name, severity, says, subjects in rows
     )
 
