@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MOST_PARTS = 8
 _SMALL_NBYTES = 256 << 20
 # Of lines, as many as become one part.
-_BATCH_NBYTES = 128 << 20
+_BATCH_NBYTES = 64 << 20
 _LEAST_LINE = 1 << 24
 
 
