@@ -257,6 +257,7 @@ _OURS = {
     "web/store.py": "the store's own records",
     "web/store_lock.py": "the store's own lock",
     "web/front/probes.py": "what the system tells of this process",
+    "web/front/index_page.py": "a script of ours",
     "web/front/visitors.py": "a secret of ours in the store",
     "web/front/headers.py": "the page that Streamlit comes with",
     "cam/inputs/sample_classes.py": "the samples and their manifest",
