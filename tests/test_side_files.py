@@ -269,7 +269,6 @@ _OURS = {
     "web/copy_link.py": "scripts of the package",
     "web/explain/address.py": "scripts of the package",
     "web/static_files.py": "scripts of the package",
-    "web/front/index_page.py": "scripts of the package",
     "web/explain/several.py": "sample pictures",
     "web/explain/pictures.py": "sample pictures",
     "web/projector_pictures.py": "sample pictures",
