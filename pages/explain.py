@@ -72,7 +72,7 @@ with line:
     naming = answer.edit_naming(hand, answer.class_count(seen, hand))
 scores = answer.scores_of(seen, naming)
 with side:
-    st.html(answer.score_bars(scores))
+    st.html(answer.score_bars(scores, assumed=preprocessing.assumed))
     answer.suggest_names(hand, answer.class_count(seen, hand))
     target, other = answer.choose_columns(seen, scores, hand, picture)
     method = controls.choose_method(hand)
