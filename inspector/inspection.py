@@ -162,12 +162,19 @@ class _Run:
 
     def cost(self, state: StateDict) -> None:
         from inspector.flops.count import count_costs
+        from inspector.keys.runnable import why_another
 
         best = self.recognition.best if self.recognition else None
         spec = self.target.spec if self.target and self.target.spec else best.spec if best else None
         if spec is None:
             self.skipped.append((Question.COSTS.value, "No architecture was recognised, so nothing can be run."))
             return
+        given = self.target is not None and self.target.spec is not None
+        if not given and self.recognition is not None:
+            another = why_another(self.checkpoint, self.recognition, state)
+            if another:
+                self.skipped.append((Question.COSTS.value, another))
+                return
         self.costs = count_costs(spec, self.input_size)
 
     def measure(self, state: StateDict) -> None:

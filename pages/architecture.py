@@ -29,9 +29,18 @@ if state is None:
 recognition = reports.recognition_of(hand, state)
 st.html(f'<p class="mi-answer">{escaped(in_page_words(recognition.answer))}</p>')
 finding_cards(recognition.findings)
-counts = reports.parameters_of(hand, state)
 
-best = recognition.best
+# What is only near a known network has neither its costs nor its drawing.
+another = reports.why_another(hand, state) if recognition.best is not None else ""
+best = recognition.best if not another else None
+if another:
+    own_network.say_another(another)
+if best is None and own_code.is_allowed():
+    # Before all that is told of names and shapes, so that it is in view for whoever comes for it.
+    own_network.show_of_architecture(hand, state, recognition)
+elif recognition.best is None:
+    st.caption(own_code.say_how())
+counts = reports.parameters_of(hand, state)
 forward: Forward | None = None
 if best is not None:
     spec, size, batch = best.spec, None, 1
@@ -68,6 +77,3 @@ if forward is not None and costs is not None:
 shown["Surgery"] = lambda: surgery.show_surgery(hand, state, recognition)
 shown["Evidence"] = lambda: architecture.show_evidence(recognition, costs)
 views.show_views(shown, key="architecture-view")
-
-if best is None and own_code.is_allowed():
-    own_network.show_of_architecture(hand, state, recognition)

@@ -32,13 +32,16 @@ hand = need_file(
     "legacy-dataparallel",
 )
 best = reports.recognition_of(hand).best
-if best is not None and best.spec.assumed and assumptions.ask(best.spec).assumed:
+unfit = reports.why_unfit(hand)
+if unfit and not own_network.ask_for_maps(hand, unfit):
+    st.stop()
+if best is not None and not unfit and best.spec.assumed and assumptions.ask(best.spec).assumed:
     st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
     st.stop()
-if best is None and own_code.is_allowed() and not own_network.ask_for_maps(hand):
+if best is None and not own_network.ask_for_maps(hand, "") and own_code.is_allowed():
     st.stop()
 facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
-if best is None:
+if best is None or unfit:
     st.caption(plain(f"Your code with the file's weights, loaded strictly: {facts.loaded}."))
 if facts.weights_note:
     st.caption(plain(facts.weights_note))
@@ -69,7 +72,7 @@ with line:
     naming = answer.edit_naming(hand, answer.class_count(seen, hand))
 scores = answer.scores_of(seen, naming)
 with side:
-    st.html(answer.score_bars(scores))
+    st.html(answer.score_bars(scores, assumed=preprocessing.assumed))
     answer.suggest_names(hand, answer.class_count(seen, hand))
     target, other = answer.choose_columns(seen, scores, hand, picture)
     method = controls.choose_method(hand)

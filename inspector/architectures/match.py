@@ -200,6 +200,13 @@ def is_another(candidate: Candidate, entry: Entry | None) -> bool:
     return entry is None or not holds_trunk(candidate, entry)
 
 
+def is_called_near(candidate: Candidate, *, is_trunk: bool) -> bool:
+    """Whether it is said to be near the architecture: neither it, nor a part of it, nor something that contains it.
+    is_trunk: see `holds_trunk`."""
+    extra = _weighty(candidate.extra)
+    return not candidate.exact and not (extra and is_trunk) and bool(extra or candidate.reshaped)
+
+
 def holds_trunk(candidate: Candidate, entry: Entry) -> bool:
     """Whether the architecture is there whole but for its last layers, as when a model uses it as its backbone."""
     missing = set(candidate.missing)
@@ -257,7 +264,7 @@ def evidence_of(candidate: Candidate, what: str, *, is_trunk: bool) -> str:
         ]
         rest = ", ".join(text.format(f"{n:,}") for n, text in faults if n)
         fits += f" ({rest})" if rest else ""
-    is_near_only = False
+    is_near_only = is_called_near(candidate, is_trunk=is_trunk)
     if candidate.exact:
         start = f"This is {what}"
     elif _weighty(candidate.extra) and is_trunk:
@@ -265,7 +272,6 @@ def evidence_of(candidate: Candidate, what: str, *, is_trunk: bool) -> str:
     elif not _weighty(candidate.extra) and not candidate.reshaped:
         start = f"This is a part of {what}"
     else:
-        is_near_only = True
         start = f"This is near {what} ({human_share(candidate.score)} alike)"
     text = f"{start}{where}: {fits}."
     twins = computing_twins(candidate)

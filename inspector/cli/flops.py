@@ -13,6 +13,7 @@ from inspector.cli.options import (
     open_file,
     pick_state,
     recognised,
+    refuse_another,
     refuse_unnamed_code,
     show,
 )
@@ -175,9 +176,11 @@ def _built_as(file: str, state: str) -> ArchitectureSpec:
     if file.startswith("keys:"):
         raise UsageError(f"{shown_name(file)} lists names without a model: there is nothing to count.", hint=_COUNTED)
     checkpoint = open_file(file.removeprefix("file:"))
-    recognition = recognised(checkpoint, pick_state(checkpoint, state))
+    chosen = pick_state(checkpoint, state)
+    recognition = recognised(checkpoint, chosen)
     if recognition.best is None:
         raise UnknownArchitecture(
             recognition.answer, hint="MACs need a model that can be built: name a target instead."
         )
+    refuse_another(checkpoint, recognition, chosen)
     return recognition.best.spec

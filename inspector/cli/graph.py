@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inspector.cli.ending import complain, printing
-from inspector.cli.options import Json, State, open_file, pick_state, refuse_unnamed_code, show
+from inspector.cli.options import Json, State, open_file, pick_state, refuse_another, refuse_unnamed_code, show
 from inspector.cli.output import Overwrite, check_place, written_whole
 from inspector.errors import UsageError
 from inspector.flops.input_size import parse_size
@@ -139,14 +139,15 @@ def _graph_of(file: str, size: tuple[int, ...] | None, state: str) -> Graph:
             )
         return carried
     chosen = pick_state(checkpoint, state)
-    best = recognise(checkpoint, chosen).best if chosen is not None else None
-    if best is None:
+    recognition = recognise(checkpoint, chosen) if chosen is not None else None
+    if recognition is None or recognition.best is None:
         raise UnknownArchitecture(
             f"{checkpoint.origin.name} carries no graph (it is a {checkpoint.format_says}), and its weights are of no "
             "architecture that is known here.",
             hint=_WHAT_TO_DO,
         )
-    return graph_of_spec(best.spec, size)
+    refuse_another(checkpoint, recognition, chosen)
+    return graph_of_spec(recognition.best.spec, size)
 
 
 def _name_of(file: str) -> str:

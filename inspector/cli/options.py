@@ -134,6 +134,21 @@ def recognised(checkpoint: Checkpoint, state: StateDict | None, *, describe: boo
     return recognise(checkpoint, state, describe=describe)
 
 
+def refuse_another(checkpoint: Checkpoint, recognition: Recognition, state: StateDict | None) -> None:
+    """Raise UnknownArchitecture where a file is only near its best candidate: what that costs and how it is drawn would
+    be another network's."""
+    from inspector.errors import UnknownArchitecture
+    from inspector.keys.runnable import why_another
+
+    why = why_another(checkpoint, recognition, state)
+    if why and recognition.best is not None:
+        label = recognition.best.spec.label
+        raise UnknownArchitecture(
+            why,
+            hint=f"Your own code gives what is true of it: code:model.py:build. Of the stock network: {label}.",
+        )
+
+
 def find_target(text: str, checkpoint: Checkpoint, state: StateDict | None) -> Target:
     """The target as written, or the best candidate for ""."""
     from inspector.architectures.following import shapes_of

@@ -7,13 +7,16 @@ first layer or an open question would explain nothing.
 
 from __future__ import annotations
 
-from inspector.architectures.types import Target
+from inspector.architectures.index import load_index
+from inspector.architectures.match import holds_trunk, is_called_near
+from inspector.architectures.targets import target_of_candidate
+from inspector.architectures.types import Candidate, Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import KeysDoNotFit
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import RepairPlan
 from inspector.keys.rules import RULES
-from inspector.units import counted
+from inspector.units import counted, human_shape, shorten_middle
 
 # Rules that need no yes where nothing is written.
 WITHOUT_CONSENT = tuple(rule.id for rule in RULES if rule.drops_unplaced)
@@ -32,6 +35,36 @@ def plan_to_run(checkpoint: Checkpoint, target: Target, state: StateDict | None 
             report.refusal or report.says, hint="A model with wrong or missing weights would explain nothing."
         )
     return report.plan
+
+
+def why_another(checkpoint: Checkpoint, recognition: Recognition, state: StateDict | None = None) -> str:
+    """Why what its best candidate computes and costs is not the file's, as a sentence; "" where it is, or where there
+    is no candidate.
+
+    It is not the file's where the file is only near the candidate, and no repair makes it that. state: None for the
+    likeliest weights.
+    """
+    best = recognition.best
+    if best is None or best.exact:
+        return ""
+    entry = load_index().of(best.spec)
+    if not is_called_near(best, is_trunk=entry is not None and holds_trunk(best, entry)):
+        return ""
+    try:
+        plan_to_run(checkpoint, target_of_candidate(best), state)
+    except KeysDoNotFit:
+        return f"This file is not {best.spec.label}: {_difference(best)}."
+    return ""
+
+
+def _difference(candidate: Candidate) -> str:
+    """The first tensor of another shape; where there is none, how many have no counterpart."""
+    if candidate.reshaped:
+        name, own, theirs = candidate.reshaped[0]
+        more = f", and {len(candidate.reshaped) - 1:,} more differ" if len(candidate.reshaped) > 1 else ""
+        return f"its {shorten_middle(name, 80)} is {human_shape(own)}, not {human_shape(theirs)}{more}"
+    missing, extra = counted(len(candidate.missing), "tensor"), counted(len(candidate.extra), "tensor")
+    return f"{missing} of it are not in the file, and {extra} of the file not in it"
 
 
 def say_placed(plan: RepairPlan) -> str:

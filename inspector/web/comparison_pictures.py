@@ -104,7 +104,7 @@ def _drawn(hand: Hand, state: StateDict | None) -> tuple[Drawn, dict[str, tuple[
             tensors = state.tensors if state is not None else reports.checkpoint_of(hand).tensors
             return carried, {tensor.name: (tensor.name,) for tensor in tensors}
     best = reports.recognition_of(hand, state).best if state is not None else None
-    if best is None or best.spec.assumed:
+    if best is None or best.spec.assumed or reports.why_another(hand, state):
         return None
     try:
         target = reports.own_target(hand, state)

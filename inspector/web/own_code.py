@@ -61,6 +61,15 @@ def is_allowed() -> bool:
     return is_own_visit()
 
 
+def say_how() -> str:
+    """How code can be offered where it is not, as Markdown in one line."""
+    off = "" if server_root() is None or not is_own_visit() else ", started without INSPECTOR_CODE=off"
+    return (
+        "With the code that builds this network it can be counted, drawn and explained, on a server of your own that "
+        f"has a folder: `python -m inspector app --root FOLDER`{off}."
+    )
+
+
 def is_own_visit() -> bool:
     """Whether page and server are one person's: the server listens on this machine alone, and was asked by this
     machine's own name and through no proxy."""

@@ -60,9 +60,22 @@ def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition)
         views.show_views(ways, key="architecture-own")
 
 
-def ask_for_maps(hand: Hand) -> bool:
-    """On Explain: the boxes, and whether the file's weights fit what the code builds."""
+def say_another(why: str) -> None:
+    """On Architecture: why nothing of the known network that it is near stands there, and what gives what is true."""
+    way = "Your own code gives the true ones." if own_code.is_allowed() else own_code.say_how()
+    what = "What that network costs and how it is drawn is not true of this file, so neither is shown."
+    st.info(f"{plain(f'{why} {what}')} {way}", icon=":material/info:")
+
+
+def ask_for_maps(hand: Hand, unfit: str) -> bool:
+    """On Explain: the boxes, and whether the file's weights fit what the code builds. unfit: why they do not fit the
+    known network that they are near; "" where there is none."""
     fits = False
+    if unfit:
+        st.info(plain(in_page_words(unfit)), icon=":material/info:")
+    if not own_code.is_allowed():
+        st.caption(own_code.say_how())
+        return False
     with said():
         own_code.use_for(hand.sha256, None)
         source = own_code.ask_source(hand.sha256)
@@ -70,10 +83,8 @@ def ask_for_maps(hand: Hand) -> bool:
             source, target = own_code.sized(source, reports.checkpoint_of(hand).weights)
             fits = _loaded(hand, source, target, None) is not None
     if not fits:
-        st.caption(
-            "Nobody knows this network by name. With the code that builds it and the file's weights in it, the heat "
-            "map appears here."
-        )
+        known = "It is none that is known." if unfit else "Nobody knows this network by name."
+        st.caption(f"{known} With the code that builds it and the file's weights in it, the heat map appears here.")
     return fits
 
 

@@ -15,7 +15,7 @@ import streamlit as st
 from inspector.architectures.types import ArchitectureSpec, Recognition, Target
 from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
-from inspector.errors import NeedsWholeFile, ReadError
+from inspector.errors import KeysDoNotFit, NeedsWholeFile, ReadError
 from inspector.flops.report import CostReport
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import FileRef, ModelFacts
@@ -133,6 +133,32 @@ def _plan_to_run(sha256: str, name: str, path: _Path, target: Target) -> RepairP
     return plan(checkpoint, target, _state(checkpoint, path))
 
 
+def why_another(hand: Hand, state: StateDict | None = None) -> str:
+    """Why what it was recognised as computes something else than the file, as a sentence; "" where it does not."""
+    return _why_another(hand.sha256, hand.name, _path_of(hand, state))
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing keys …")
+def _why_another(sha256: str, name: str, path: _Path) -> str:
+    from inspector.keys.runnable import why_another as why
+
+    checkpoint = _open(sha256, name)
+    return why(checkpoint, _recognition(sha256, name, path), _state(checkpoint, path))
+
+
+def why_unfit(hand: Hand) -> str:
+    """Why the file's weights cannot be run in what it was recognised as, as a sentence; "" where they can, and where it
+    was not recognised."""
+    best, target = recognition_of(hand).best, own_target(hand)
+    if best is None or best.exact or target is None:
+        return ""
+    try:
+        plan_to_run(hand, target)
+    except KeysDoNotFit as error:
+        return error.says
+    return ""
+
+
 def own_target(hand: Hand, state: StateDict | None = None) -> Target | None:
     """What the file was recognised as, as a target; None when it was not."""
     best = recognition_of(hand, state).best
@@ -207,9 +233,10 @@ def file_of(hand: Hand, state: StateDict | None = None) -> FileRef:
 
 def model_file(hand: Hand) -> FileRef:
     """The same as a model that runs: with what this visitor confirmed of what no shape tells; where nobody knows the
-    network, with the code for it that was agreed to."""
-    if recognition_of(hand).best is None:
-        return replace(file_of(hand), code=own_code.used_for(hand.sha256))
+    network, or it is only near a known one, with the code for it that was agreed to."""
+    code = own_code.used_for(hand.sha256)
+    if code is not None or recognition_of(hand).best is None:
+        return replace(file_of(hand), code=code)
     return replace(file_of(hand), confirmed=confirmed_of(hand))
 
 

@@ -170,6 +170,12 @@ def test_plain_numbers_have_no_shares() -> None:
     assert "<cat>" not in bars
 
 
+def test_shares_by_an_assumed_preprocessing_say_so_in_words() -> None:
+    scores = _explanation().scores
+    assert "preprocessing assumed" in score_bars(scores, assumed=True)
+    assert "assumed" not in score_bars(scores)
+
+
 def test_a_command_is_quoted_for_a_shell() -> None:
     asked = request_of("a b.pth", "it's.png", _explanation(), colour_map="jet", opacity=0.4, threads=1)
     words = shlex.split(command_line(asked, "out"))

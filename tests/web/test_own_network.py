@@ -253,3 +253,68 @@ def test_without_workers_the_file_s_weights_stay_out_of_one_s_own_code(
     _page(own, "explain")
     _paste(own, NET)
     assert "this server has none" in own.error[0].value
+
+
+CIFAR = """
+import torchvision
+from torch import nn
+
+def build(num_classes=3):
+    made = torchvision.models.resnet18(num_classes=num_classes)
+    made.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+    made.maxpool = nn.Identity()
+    return made
+"""
+
+
+def _take_near(app: AppTest, folder: Path) -> None:
+    found: dict[str, Any] = {}
+    exec(CIFAR, found)
+    _take(app, found["build"](), folder)
+
+
+def test_what_is_only_near_a_known_network_has_not_its_costs_and_own_code_counts_it(
+    own: AppTest, tmp_path: Path
+) -> None:
+    _take_near(own, tmp_path)
+    _page(own.run(), "architecture")
+    assert not own.exception and not own.error
+    (why,) = [str(one.value).replace("\\", "") for one in own.info]
+    assert "This file is not torchvision/resnet18?num_classes=3: its conv1.weight is 64x3x3x3, not 64x3x7x7." in why
+    assert "MACs" not in _says(own) and not {"Drawing", "Table", "Memory", "Time", "Run it"} & _labels(own)
+    # In view for whoever comes for it: before what names and shapes tell.
+    assert [one.value for one in own.header][:2] == ["Your own code for it", "From names and shapes"]
+    _paste(own, CIFAR)
+    own.button(key="code-run").click().run()
+    assert not own.exception and not own.error and {"Drawing", "Table", "Run it"} <= _labels(own)
+    assert "fit this code: all 122 tensors" in _says(own)
+    # By hand: a ResNet-18 on 224 pixels without its first stride and its pooling has each stage at 16 times the places.
+    stem = 224 * 224 * 64 * 27
+    stages = [224 * 224 * 4 * 64 * 64 * 9]
+    for width, side in ((128, 112), (256, 56), (512, 28)):
+        stages.append(side * side * (width * width // 2 * (9 + 1) + 3 * width * width * 9))
+    assert f"{stem + sum(stages) + 512 * 3:,}" in _says(own)
+
+
+def test_explain_offers_own_code_for_what_is_only_near_a_known_network(own: AppTest, tmp_path: Path) -> None:
+    _take_near(own, tmp_path)
+    _page(own.run(), "explain")
+    assert not own.exception and not own.error
+    (why,) = [str(one.value).replace("\\", "") for one in own.info]
+    assert "has another shape" in why
+    _paste(own, CIFAR)
+    own.button(key="code-run").click().run()
+    assert not own.exception and not own.error
+    assert "Your code with the file's weights, loaded strictly" in _says(own)
+
+
+def test_where_own_code_is_not_offered_the_pages_say_how_it_is(
+    own: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("INSPECTOR_ROOT")
+    _take_near(own, tmp_path)
+    for page in ("architecture", "explain"):
+        _page(own.run(), page)
+        assert not own.exception and not own.error
+        told = _says(own) + "".join(str(one.value) for one in own.info)
+        assert told.count("python -m inspector app --root FOLDER") == 1

@@ -18,6 +18,7 @@ from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
 
 _BARS = 5
+_ASSUMED = "preprocessing assumed: with another, the answer is another"
 _SUGGESTED = ":material/lightbulb:"
 
 
@@ -94,15 +95,17 @@ def choose_columns(seen: Seen, scores: tuple[Score, ...], hand: Hand, picture: P
     return target, other
 
 
-def score_bars(scores: tuple[Score, ...]) -> str:
-    """Top classes as bars, as HTML; plain numbers without."""
+def score_bars(scores: tuple[Score, ...], *, assumed: bool = False) -> str:
+    """Top classes as bars, as HTML; plain numbers without. assumed: whether nobody states how the pictures were
+    prepared, on which they depend."""
     numbers = all(score.probability is None for score in scores)
     rows = "".join(
         f"<span>{escaped(class_label(score))}</span>{_bar(score)}"
         f'<span title="score {score.logit:.6g}">{share_text(score)}</span>'
         for score in scores[:_BARS]
     )
-    return f'<div class="mi-scores{" mi-plain" if numbers else ""}">{rows}</div>'
+    note = f"<small>{_ASSUMED}</small>" if assumed else ""
+    return f'<div class="mi-scores{" mi-plain" if numbers else ""}">{rows}{note}</div>'
 
 
 def _bar(score: Score) -> str:

@@ -43,7 +43,7 @@ def show_run(subject: Subject, spec: Wanted, target: int, naming: Naming, thread
         return
     hand = subject.hand
     best = reports.recognition_of(hand).best
-    if best is None:
+    if best is None or reports.model_file(hand).code is not None:
         st.info("A strip needs an architecture that is recognised, so that all checkpoints are one network.")
         return
     st.caption(
