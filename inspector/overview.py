@@ -17,7 +17,7 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Rea
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
-from inspector.keys.plain_load import PlainLoad, plain_load
+from inspector.keys.plain_load import PlainLoad, partly_lost, plain_load
 from inspector.keys.report import KeyReport
 from inspector.units import counted, human_bytes, shorten_middle
 
@@ -101,13 +101,19 @@ def _model(inspection: Inspection) -> Answer:
     if checkpoint.weights is None or recognition is None:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
-    severity = Severity.INFO if recognition.best else Severity.NOTICE
+    severity, state = Severity.INFO if recognition.best else Severity.NOTICE, inspection.state or checkpoint.weights
     told = _told(inspection)
     says = f"{recognition.answer} {told.short}" if told is not None else recognition.answer
     if told is None and recognition.structure is not None and recognition.structure.likeness:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
-    return Answer(topic=Topic.MODEL, says=says + _optimizer_share(checkpoint), severity=severity)
+    says += _optimizer_share(checkpoint)
+    broken, total = partly_lost(checkpoint, state.tensors), counted(len(state.tensors), "tensor")
+    if broken:
+        # A network of which half is missing is recognised by its header, and is no network to go on with.
+        says = f"{says} {len(broken):,} of its {total} {'is' if len(broken) == 1 else 'are'} not whole in the file."
+        severity = Severity.ERROR
+    return Answer(topic=Topic.MODEL, says=says, severity=severity)
 
 
 def _of_several(answer: Answer, inspection: Inspection) -> Answer:

@@ -66,7 +66,9 @@ choices.ask(plan, answers)
 # The file comes first; what it rests on stands below and is made first, where it takes longer than the boxes.
 download = st.container(key="repaired-file")
 st.header("Left over")
-lists.show_left_over(left_over(report), waiting=plan is not None and bool(plan.ambiguities))
+lists.show_left_over(
+    left_over(report), waiting=plan is not None and bool(plan.ambiguities), lost=plan.lost if plan is not None else 0
+)
 finding_cards(lists.beside(report))
 if plan is not None and plan.rules:
     st.header("Rules")
@@ -79,7 +81,7 @@ if plan is not None and broken:
     with download, said():
         check_whole(checkpoint, plan)
     with download:
-        next_steps.show_for_cut()
+        next_steps.show_for_cut(hand)
 elif plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
     st.header("Verified")

@@ -175,7 +175,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     "doctor": ("forward",),
     "params": (),
     # Two files are paired by names, by their tables or by the repair plan between them, and their numbers are decoded.
-    "compare": ("weights", "keys"),
+    # Which of a side's tensors are parameters is counted as everywhere.
+    "compare": ("weights", "keys", "params"),
     # The checkpoints and event files of one training, one after the other.
     "run": ("weights", "compare", "health", "events", "readers"),
 }

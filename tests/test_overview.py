@@ -15,11 +15,14 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from inspector.checkpoint.layout import fraction_lost, nbytes_lost
 from inspector.findings import Severity
 from inspector.inspection import HEADER_QUESTIONS, Question, inspect
 from inspector.keys.plain_load import plain_load
 from inspector.overview import Overview, Topic, summarise, summarise_reports
+from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
+from inspector.web.answers import figures_of
 
 TOPICS = ["model", "loading", "code", "noticed"]
 
@@ -131,6 +134,35 @@ def test_half_a_file_counts_its_whole_weights(resnet: Path, tmp_path: Path) -> N
     assert "tensors are whole" in says
     assert "Lossless" not in says
     assert severity is Severity.ERROR
+
+
+def test_a_cut_file_is_no_green_tick_and_promises_nothing(resnet: Path, tmp_path: Path) -> None:
+    wrapped = {f"module.{name}": tensor for name, tensor in torch.load(resnet).items()}
+    path = tmp_path / "half.pth"
+    torch.save(wrapped, path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    checkpoint = open_checkpoint(path)
+    assert checkpoint.weights is not None
+    tensors = checkpoint.weights.tensors
+    broken = sum(fraction_lost(tensor, checkpoint.storages) > 0 for tensor in tensors)
+    answers = answered(summarise(checkpoint))
+    says, severity = answers[Topic.MODEL]
+    assert severity is Severity.ERROR
+    assert says.endswith(f" {broken} of its {len(tensors)} tensors are not whole in the file.")
+    says, severity = answers[Topic.LOADING]
+    assert severity is Severity.ERROR and "Lossless" not in says
+    assert says.endswith(
+        f'By name and shape all {len(tensors)} tensors fit once "module." is dropped, '
+        f"and {broken} of the file's tensors are not whole."
+    )
+    # Beside headers, what the file has of them is at most its own length.
+    lost = nbytes_lost(tensors, checkpoint.storages)
+    assert 0 <= sum(tensor.nbytes for tensor in tensors) - lost <= path.stat().st_size
+    assert lost > path.stat().st_size // 2
+    counts = count_parameters(checkpoint)
+    whole = f"{counts.total.parameter_nbytes + counts.total.buffer_nbytes:,} bytes"
+    (held,) = [one for one in figures_of(checkpoint, counts) if one.label == "weights and buffers"]
+    assert " of " in held.says and held.exact.endswith(f" of {whole}")
 
 
 def test_weights_saved_on_a_gpu_say_what_other_machines_need(resnet: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Storage, TensorInfo
@@ -57,6 +57,12 @@ def span_of(tensor: TensorInfo) -> tuple[int, int]:
     for size, stride in zip(tensor.shape, tensor.stride, strict=True):
         last += (size - 1) * stride
     return tensor.offset, last + 1
+
+
+def nbytes_lost(tensors: Iterable[TensorInfo], storages: Mapping[str, Storage]) -> int:
+    """How many of the tensors' bytes are not in the file; what several of them show counts once."""
+    seen = {(t.storage_id, t.offset, t.shape): t for t in tensors if t.storage_id is not None}
+    return sum(round(t.nbytes * fraction_lost(t, storages)) for t in seen.values())
 
 
 def fraction_lost(tensor: TensorInfo, storages: Mapping[str, Storage]) -> float:

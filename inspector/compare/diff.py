@@ -23,6 +23,7 @@ from inspector.compare.report import Diff, Relation, Side, TensorDiff, Way
 from inspector.compare.sentences import say
 from inspector.compare.verdicts import find_verdicts
 from inspector.errors import InspectorError
+from inspector.params.count import count_parameters
 from inspector.progress import Progress, silent
 from inspector.units import counted
 from inspector.weights import kernel
@@ -119,7 +120,11 @@ def _side(operand: Operand) -> Side:
         why=state.why if state else "the file has no state dict: all its tensors",
         choices=tuple(other.label for other in checkpoint.state_dicts),
         tensors=len(operand.tensors),
-        parameters=sum(tensor.numel for tensor in operand.tensors),
+        parameters=(
+            count_parameters(checkpoint, state).modules[0].parameters
+            if state is not None
+            else sum(tensor.numel for tensor in operand.tensors)
+        ),
         nbytes=sum(tensor.nbytes for tensor in operand.tensors),
     )
 

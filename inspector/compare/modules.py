@@ -6,8 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.dtypes import find_dtype
 from inspector.compare.numbers import add_up
-from inspector.compare.report import MEASURED, ModuleDiff, Relation, TensorDiff, Totals
+from inspector.compare.report import MEASURED, ModuleDiff, Relation, TensorDiff, TensorSide, Totals
 
 _MOST_LEVELS = 64
 
@@ -15,17 +17,32 @@ _MOST_LEVELS = 64
 def total_of(tensors: Sequence[TensorDiff]) -> Totals:
     """Of some tensors together."""
     counts = Counter(tensor.relation for tensor in tensors)
-    measured = [t.numbers for t in tensors if t.numbers is not None and t.relation in MEASURED]
+    measured = [(t, t.numbers) for t in tensors if t.numbers is not None and t.relation in MEASURED]
+    normed = _with_norms([t for t, _ in measured])
     same = sum(t.a.numel for t in tensors if t.a is not None and t.relation is Relation.SAME)
-    added = add_up(measured) if measured else None
     return Totals(
         counts=tuple((relation, counts[relation]) for relation in Relation if counts[relation]),
         parameters_a=sum(t.a.numel for t in tensors if t.a is not None),
         parameters_b=sum(t.b.numel for t in tensors if t.b is not None),
-        elements=same + (added.n if added is not None else 0),
-        equal=same + (added.equal if added is not None else 0),
-        numbers=added,
+        elements=same + sum(numbers.n for _, numbers in measured),
+        equal=same + sum(numbers.equal for _, numbers in measured),
+        numbers=add_up([t.numbers for t in normed if t.numbers is not None]) if normed else None,
+        without_norm=len(measured) - len(normed),
     )
+
+
+def _with_norms(tensors: Sequence[TensorDiff]) -> list[TensorDiff]:
+    """Those whose norms can be added up. One counter of thousands of batches outweighs all parameters: integers count
+    only where nothing else differs, as in a quantised network, and counters never."""
+    kept = [t for t in tensors if not is_bookkeeping(t.name)]
+    floating = [t for t in kept if not any(_is_whole(side) for side in (t.a, t.b))]
+    return floating or [t for t in kept if t.a is not None and t.a.numel > 1]
+
+
+def _is_whole(side: TensorSide | None) -> bool:
+    """Whether it holds integers or truth values that stand for nothing else; blocks and codes of floats do not."""
+    dtype = find_dtype(side.dtype) if side is not None else None
+    return dtype is not None and dtype.native and not dtype.floating
 
 
 def below_modules(tensors: Sequence[TensorDiff], names: Mapping[str, Sequence[str]]) -> dict[str, list[TensorDiff]]:

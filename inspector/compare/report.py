@@ -131,8 +131,9 @@ class Totals:
 
     counts: (relation, tensors), in the order of `Relation`, without those that none has.
     parameters_a, parameters_b: elements. elements: of the pairs that were compared, two for a complex
-    number that changed. equal: those of them with the same value. numbers: of all CAST, TRUNCATED and CHANGED
-    pairs, added up; None without.
+    number that changed. equal: those of them with the same value. numbers: of CAST, TRUNCATED and CHANGED
+    pairs of floating-point or complex tensors, added up; None without. Counters are never among them, other integers
+    where no other tensor differs. without_norm: such pairs that were left out of numbers.
     """
 
     counts: tuple[tuple[Relation, int], ...] = ()
@@ -141,6 +142,7 @@ class Totals:
     elements: int = 0
     equal: int = 0
     numbers: PairNumbers | None = None
+    without_norm: int = 0
 
     def count(self, *relations: Relation) -> int:
         """Tensors of these relations."""
@@ -153,7 +155,7 @@ class Totals:
 
     @property
     def relative(self) -> float | None:
-        """|b - a| / |a| over the tensors that are not the same; None where all are."""
+        """|b - a| / |a| over the tensors that are not the same and have a norm; None without any."""
         return None if self.numbers is None else self.numbers.relative
 
     @property
@@ -252,7 +254,7 @@ class Side:
 
     state: label of the state dict that was compared, "" where the file has none and all its tensors were. role, why:
     what that is taken for. path: keys from the root to it. choices: labels of the state dicts that could be chosen.
-    parameters: elements of its tensors, nbytes: their bytes.
+    parameters: elements of those that are parameters, tied ones once, nbytes: bytes of all tensors.
     """
 
     name: str

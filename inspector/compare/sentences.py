@@ -38,8 +38,14 @@ def count_of(totals: Totals) -> str:
     rest = f"; {same:,} {'is' if same == 1 else 'are'} the same" if same and parts else ""
     moved = ""
     if totals.relative is not None and totals.count(Relation.CHANGED):
+        without = totals.without_norm
+        left = (
+            f" (without {counted(without, 'counter or other integer', 'counters or other integers')})"
+            if without
+            else ""
+        )
         moved = (
-            f" Over all that differ in number the difference is {totals.relative:.3g} of the first file's norm, "
+            f" Over all that differ in number{left} the difference is {totals.relative:.3g} of the first file's norm, "
             f"and {human_share(totals.share_changed)} of all elements compared have another value."
         )
     said = ", ".join(parts) if parts else "all the same"

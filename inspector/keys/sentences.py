@@ -49,7 +49,8 @@ def say(
     if loads and not (plan is not None and plan.ambiguities):
         lacks = len(plan.missing) + sum(s.kind is StepKind.FILL for s in plan.steps) if plan is not None else 0
         have = "All" if not lacks else f"{total - lacks:,} of"
-        rest = made_good or ("" if doubts else "nothing needs doing")
+        idle = not doubts and not (plan is not None and plan.lost)
+        rest = made_good or ("nothing needs doing" if idle else "")
         rest = f" as they are; {rest}." if rest else " by name and shape."
         return f"{have} {counted(total, 'tensor')} fit {target.label}{rest}{unchecked}{doubt}"
     if plan is None:
@@ -78,6 +79,12 @@ def say(
     cost = "Lossy, as accepted." if any(use.cost is Cost.LOSSY for use in plan.rules) else "Lossless."
     filled = sum(1 for s in plan.steps if s.kind is StepKind.FILL) + len(plan.missing)
     have = "All" if not filled else f"{total - filled:,} of"
+    if plan.lost:
+        # What the file has not is lost before any rule: nothing is lossless then.
+        by = "By name" if names_only(target) else "By name and shape"
+        broken = f"{plan.lost:,} of the file's tensors {'is' if plan.lost == 1 else 'are'} not whole"
+        fit = f"{by} {have.lower()} {counted(total, 'tensor')} fit{once}"
+        return f"{fit}, and {broken}.{_left(plan)}{unchecked}{doubt}"
     return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{_left(plan)}{unchecked}{doubt}"
 
 

@@ -10,7 +10,7 @@ from inspector.overview import Answer, Topic
 _WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "OK"}
 _OF_TOPIC = {
     Topic.LOADING: {Severity.WARNING: "Not as it is", Severity.ERROR: "Fails"},
-    Topic.MODEL: {Severity.WARNING: "Which one?"},
+    Topic.MODEL: {Severity.WARNING: "Which one?", Severity.ERROR: "Not whole"},
 }
 
 

@@ -171,7 +171,7 @@ def others_text(others: Sequence[OtherChange]) -> RenderableType:
 
 def stat_text(diff: Diff) -> RenderableType:
     """A row per module, and the whole as the last one, as `git diff --stat` has it."""
-    made = table("module", "tensors", "same", "changed", "other", "parameters", "relative L2", "elements changed",
+    made = table("module", "tensors", "same", "changed", "other", "elements", "relative L2", "elements changed",
                  right=range(1, 8))  # fmt: skip
     whole, *modules = diff.modules
     for module in [m for m in modules if m.totals.count(Relation.SAME) < m.totals.tensors][:_ROWS]:

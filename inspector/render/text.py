@@ -82,10 +82,12 @@ def checkpoint_text(checkpoint: Checkpoint) -> RenderableType:
     """What the file is and what is in it."""
     origin = checkpoint.origin
     nbytes = sum(s.nbytes for s in checkpoint.storages.values())
+    here = sum(min(s.present_nbytes, s.nbytes) for s in checkpoint.storages.values())
+    held = human_bytes(nbytes) if here == nbytes else f"{human_bytes(here)} of their {human_bytes(nbytes)}"
     rows = [
         ("File", f"{safe(origin.name)}, {human_bytes(origin.nbytes)}"),
         ("Format", safe(checkpoint.format_says)),
-        ("Holds", f"{counted(len(checkpoint.tensors), 'tensor')}, {human_bytes(nbytes)}"),
+        ("Holds", f"{counted(len(checkpoint.tensors), 'tensor')}, {held}"),
     ]
     producer = producer_of(checkpoint)
     if producer:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from inspector.architectures.types import Recognition
+from inspector.checkpoint.layout import nbytes_lost
 from inspector.checkpoint.types import Checkpoint, Part, StateRole
 from inspector.errors import InspectorError
 from inspector.health.report import HealthReport
@@ -98,9 +99,16 @@ def figures_of(checkpoint: Checkpoint, counts: ParameterReport | None, macs: Fig
         ]
     total = counts.total
     weights_nbytes = total.parameter_nbytes + total.buffer_nbytes
+    held, exact = human_bytes(weights_nbytes), f"{weights_nbytes:,} bytes"
+    own = next((state for state in checkpoint.state_dicts if state.path == counts.state_dict), checkpoint.weights)
+    lost = nbytes_lost(own.tensors, checkpoint.storages) if own is not None else 0
+    if lost:
+        # Of a file that was cut the header still tells the whole.
+        here = weights_nbytes - lost
+        held, exact = f"{human_bytes(here)} of {held}", f"{here:,} of {exact}"
     found = [
         Figure(label="parameters", says=human_count(total.parameters), exact=f"{total.parameters:,}"),
-        Figure(label="weights and buffers", says=human_bytes(weights_nbytes), exact=f"{weights_nbytes:,} bytes"),
+        Figure(label="weights and buffers", says=held, exact=exact),
         Figure(label="element type", says=", ".join(dtype for dtype, _, _ in counts.dtypes[:3])),
         Figure(label="tensors", says=f"{total.tensors:,}"),
     ]

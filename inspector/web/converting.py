@@ -26,7 +26,9 @@ def show_convert(hand: Hand, state: StateDict) -> None:
     options = writing.choose_options("convert-")
     cut = sum(1 for t in chosen.tensors if fraction_lost(t, checkpoint.storages) > 0)
     salvage = bool(cut) and st.checkbox(
-        plain(f"Leave out {counted(cut, 'tensor')} that the file does not hold whole"), key="salvage"
+        plain(f"Leave out {counted(cut, 'tensor')} that the file does not hold whole"),
+        value=st.query_params.get(session.SALVAGE_QUERY) == "1",
+        key="salvage",
     )
     names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
     slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}"

@@ -13,7 +13,7 @@ from inspector.findings import Finding, ranked
 from inspector.health.report import HealthReport
 from inspector.readers.checks.truncation import CUT_SHORT, DAMAGED_DIRECTORY
 from inspector.units import shorten_middle
-from inspector.web import reports
+from inspector.web import next_steps, reports
 from inspector.web.components import finding_cards
 from inspector.web.session import NAME_QUERY, QUERY, TENSOR_QUERY, Hand
 from inspector.web.text import plain
@@ -39,7 +39,7 @@ def draw_findings(
             finding_cards([finding])
             named = [name for name in finding.subjects if name in tensors and len(name) <= _LONGEST][:_TENSORS]
             if finding.id in _CUT:
-                _link("pages/convert.py", "Save what can be read", "content_cut", {})
+                next_steps.link_to_salvage(hand)
             elif finding.id in of_keys:
                 _link("pages/repair.py", "Repair", "build", {})
             elif code.intersection(finding.subjects):

@@ -39,10 +39,20 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> No
         st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
 
 
-def show_for_cut() -> None:
+def link_to_salvage(hand: session.Hand) -> None:
+    """To the Convert page, where what is not whole is left out already: the link says that, and Write does it."""
+    st.page_link(
+        "pages/convert.py",
+        label="Save what can be read",
+        icon=":material/content_cut:",
+        query_params={session.QUERY: hand.sha256, session.NAME_QUERY: hand.name, session.SALVAGE_QUERY: "1"},
+    )
+
+
+def show_for_cut(hand: session.Hand) -> None:
     """Under the sentence about a file that ends too early: its whole tensors can be had."""
     with st.container(horizontal=True, key="cut-steps"):
-        st.page_link("pages/convert.py", label="Save what can be read", icon=":material/content_cut:")
+        link_to_salvage(hand)
         st.page_link("pages/open.py", label="Open it again once it is whole", icon=":material/upload_file:")
 
 

@@ -21,6 +21,8 @@ _HAND, _OWNER, _LINK = "hand", "owner", "followed_link"
 QUERY, NAME_QUERY = "file", "name"
 #: A tensor's name, on the pages that show one.
 TENSOR_QUERY = "tensor"
+#: "1" on the Convert page: what the file does not hold whole is left out.
+SALVAGE_QUERY = "salvage"
 _RECENT_KEPT = 8
 
 

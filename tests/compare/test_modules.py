@@ -71,3 +71,23 @@ def test_fingerprints_have_a_row_for_each_pair_in_the_same_order(tmp_path: Path,
     assert right.names == ("body.0.weight", "body.1.weight")
     # Larger by half, the numbers lie the same in units of their own root mean square.
     np.testing.assert_allclose(left.shares, right.shares, atol=1 / 25)
+
+
+def test_counters_rule_no_norm(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
+    a = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    b = {name: tensor * 1.5 if tensor.is_floating_point() else tensor + 144 for name, tensor in a.items()}
+    diff = _diff(tmp_path, a, b)
+    moved = [name for name in a if a[name].is_floating_point() and not torch.equal(a[name], b[name])]
+    square = sum(float(((b[n].double() - a[n].double()) ** 2).sum()) for n in moved)
+    norm = math.sqrt(sum(float((a[n].double() ** 2).sum()) for n in moved))
+    assert diff.totals.relative == pytest.approx(math.sqrt(square) / norm, rel=1e-6)
+    assert diff.totals.without_norm == 1 and "(without 1 counter or other integer)" in diff.says
+    assert diff.totals.elements == sum(tensor.numel() for tensor in a.values())
+    assert diff.a.parameters == sum(p.numel() for p in net.parameters())
+    # A network that is all integers has no other norm than theirs, and counters alone have none.
+    whole = {"fc.weight": torch.full((3, 4), 2, dtype=torch.int8), "bn.num_batches_tracked": torch.tensor(6)}
+    twice = {"fc.weight": whole["fc.weight"] * 2, "bn.num_batches_tracked": torch.tensor(150)}
+    assert _diff(tmp_path, whole, twice).totals.relative == 1
+    assert _diff(tmp_path, whole, {**twice, "fc.weight": whole["fc.weight"]}).totals.relative is None

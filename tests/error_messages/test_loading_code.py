@@ -187,3 +187,25 @@ def test_lines_are_counted_in_the_pasted_text() -> None:
 def test_healthy_code_is_answered_as_code() -> None:
     report = explain_error("model.load_state_dict(torch.load('a.pth', map_location='cpu'))\nmodel.eval()\n")
     assert report.says.startswith("No fault that is known here stands in this code (3 lines, 2 loading calls)")
+
+
+@pytest.mark.parametrize("lax", ["strict=False", "False"])
+def test_a_corrected_line_is_not_silent_about_what_misses(saved: dict[str, Path], lax: str) -> None:
+    """Names under "module." with strict=False load nothing and raise nothing: the line that is advised has to raise."""
+    error = _only(f'model = Net()\nmodel = model.load_state_dict(torch.load("{saved["wrapped"]}"), {lax})\nmodel(x)')
+    assert error.kind == "result-taken-for-model"
+    assert "strict" not in error.patch and "False" not in error.patch
+    assert any("strict=False is left out" in step for step in error.steps)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        exec(error.patch, {"model": _net(), "torch": torch})
+    strict = _only('model = model.load_state_dict(torch.load("m.pth"), strict=True)\nmodel(x)')
+    assert "strict=True" in strict.patch and len(strict.steps) == 1
+
+
+def test_a_corrected_line_that_keeps_strict_false_says_what_it_does() -> None:
+    error = _only('model = nn.DataParallel(Net())\nmodel.load_state_dict = torch.load("m.pth")\n')
+    assert not any("strict=False" in step for step in error.steps)
+    lax = 'answer = model.load_state_dict("m.pth", strict=False)\nprint(answer)\n'
+    error = _only(lax)
+    assert "strict=False" in error.patch
+    assert error.steps[-1].startswith("With strict=False names that do not fit are passed over")

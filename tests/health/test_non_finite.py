@@ -32,6 +32,16 @@ def test_tensors_are_grouped_by_severity(tmp_path: Path) -> None:
     assert note.subjects == ("attn.mask",) and number(note, "infinite") == 6
 
 
+def test_each_tensor_is_told_with_what_it_holds(tmp_path: Path) -> None:
+    first, second, third = torch.randn(4, 6), torch.randn(4, 8), torch.randn(4, 5)
+    first[1, 2], second[2], third[0, 0], third[0, 1] = NAN, INF, NAN, -INF
+    found = only(observe(tmp_path, {"a.weight": first, "b.weight": second, "c.weight": third}, "non-finite"))
+    assert found.says == (
+        "a.weight holds 1 NaN (4.2 %) among 24, the first at [1, 2]; "
+        "also b.weight (8 infinite numbers), c.weight (1 NaN (5.0 %) and 1 infinite number)."
+    )
+
+
 def test_a_best_loss_not_yet_beaten_is_a_note_and_a_scale_of_nan_an_error(tmp_path: Path) -> None:
     assert only(observe(tmp_path, {"best_loss": torch.tensor(INF)})).severity is Severity.NOTICE
     assert only(observe(tmp_path, {"logit_scale": torch.tensor(NAN)})).severity is Severity.ERROR

@@ -199,6 +199,12 @@ def test_of_half_a_file_nothing_is_tried_and_what_is_whole_can_be_saved(app: App
     else:  # Without a target, its wrappers alone.
         assert any("2 of 4 tensors are not whole in half" in box.value for box in app.warning)
     assert not app.exception
-    assert "Save what can be read" in [link.proto.label for link in app.get("page_link")]
+    (link,) = [one.proto for one in app.get("page_link") if one.proto.label == "Save what can be read"]
+    assert "salvage=1" in link.query_string and f"file={stored.sha256}" in link.query_string
+    assert "Nothing missing" not in _html(app) and "Lossless." not in _html(app)
     assert not any("Write and verify" in button.label for button in app.button)
     assert "roof that failed" not in _html(app) + "".join(box.value for box in app.error)
+    app.query_params["salvage"] = "1"
+    app.switch_page("pages/convert.py").run()
+    (box,) = [box for box in app.checkbox if box.label.startswith("Leave out")]
+    assert box.label == "Leave out 2 tensors that the file does not hold whole" and box.value

@@ -6,13 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from inspector.error_messages.loading_code.entry import Code, Fault, Found, is_assigned_to, written
-from inspector.error_messages.loading_code.events import Is, Scope, dotted, sounds_like_state
+from inspector.error_messages.loading_code.events import Is, Load, Scope, dotted, sounds_like_state
 
 _METHODS = ("state_dict", "load_state_dict")
 _MODEL_WORDS = ("model", "net", "network", "encoder", "decoder", "backbone", "generator", "discriminator", "classifier")
 _MODES = ("eval", "train", "cuda", "cpu", "zero_grad")
 # What people call the answer of load_state_dict, which lists missing and unexpected keys.
 _CHAIN = ("eval", "to", "cuda", "cpu", "train", "half", "float", "parameters", "state_dict", "forward")
+_STRICT = (
+    "strict=False is left out: with it no name that misses is told, and where none fits nothing is loaded. Where a "
+    "part is meant to be missing, keep it and print what load_state_dict gives back.",
+)
 
 
 def _overwritten(code: Code) -> Iterator[Found]:
@@ -64,13 +68,20 @@ def _result_kept(code: Code) -> Iterator[Found]:
             node=load.statement,
             says="load_state_dict gives back the lists of missing and unexpected keys, not the model.",
             why="It changes the model in place; what is assigned here is no model any more.",
-            steps=("Call it on a line of its own and go on with the model.",),
-            patch=f"{made}{name}.load_state_dict({', '.join(_arguments(load.node))})",
+            steps=("Call it on a line of its own and go on with the model.", *(_STRICT if load.is_lax else ())),
+            patch=f"{made}{name}.load_state_dict({', '.join(_arguments(load))})",
         )
 
 
-def _arguments(node: ast.Call) -> list[str]:
-    return [*map(written, node.args), *(f"{one.arg}={written(one.value)}" for one in node.keywords)]
+def _arguments(load: Load) -> list[str]:
+    """As they are, but for strict=False: on a line of its own nobody reads what was passed over."""
+    node = load.node
+    given = node.args[:1] if load.is_lax else node.args
+    named = [one for one in node.keywords if not (load.is_lax and one.arg == "strict")]
+    return [
+        *map(written, given),
+        *(f"{one.arg}={written(one.value)}" if one.arg else f"**{written(one.value)}" for one in named),
+    ]
 
 
 def _is_chained(load: ast.Call, statement: ast.stmt) -> bool:

@@ -43,7 +43,7 @@ def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     one, t = tensors[0]
     names = [other.name for other, _ in tensors]
     return NON_FINITE.found(
-        f"{shown(one.name)} holds {_count_of(t)} among {t.numel:,}{_place(t)}{also(names)}.",
+        f"{shown(one.name)} holds {_count_of(t)} among {t.numel:,}{_place(t)}{_also(tensors)}.",
         severity=severity,
         subjects=names,
         evidence=(
@@ -58,6 +58,19 @@ def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
         if severity is Severity.NOTICE
         else "A forward pass through it answers NaN: go back to an earlier checkpoint.",
     )
+
+
+def _also(tensors: Sequence[Measured]) -> str:
+    """The others, each with what it holds where that is not the same for all: NaN and infinity have other causes."""
+    kinds = [_kind_of(t) for _, t in tensors]
+    names = [shown(one.name) for one, _ in tensors]
+    if len(set(kinds)) == 1:
+        return also(names)
+    return also([f"{name} ({_count_of(t)})" for name, (_, t) in zip(names, tensors, strict=True)])
+
+
+def _kind_of(t: TensorStatistics) -> tuple[bool, bool]:
+    return bool(t.nan), bool(t.infinite)
 
 
 def _place(t: TensorStatistics) -> str:

@@ -42,11 +42,15 @@ def certificate(plan: RepairPlan) -> str:
     return " · ".join(f"{kind.value}: {count:,}" for kind, count in plan.certificate)
 
 
-def show_left_over(left: LeftOver, *, waiting: bool = False) -> None:
+def show_left_over(left: LeftOver, *, waiting: bool = False, lost: int = 0) -> None:
     """Missing, unexpected and reshaped names, folded; with a search field where there are many.
 
     waiting: a question is open, which decides about many of them: then they lie behind a click.
+    lost: how many tensors the file does not hold whole.
     """
+    if left.nothing and lost:
+        quiet(f"By name nothing is missing; {counted(lost, 'tensor is', 'tensors are')} not whole in the file.")
+        return
     if left.nothing:
         quiet("Nothing missing, nothing unexpected, no other shapes.")
         return

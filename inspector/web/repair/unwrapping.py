@@ -38,7 +38,7 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
     if cut:
         total = counted(len(found.state.tensors), "tensor")
         st.warning(plain(f"{cut:,} of {total} are not whole in {hand.name}."), icon=":material/content_cut:")
-        next_steps.show_for_cut()
+        next_steps.show_for_cut(hand)
         return
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
