@@ -329,12 +329,8 @@ def weights_text(report: WeightsReport) -> RenderableType:
 
 def verification_text(verification: Verification) -> RenderableType:
     """One line per proof."""
-    made = table("", "")
-    made.show_header = False
     words = {True: "[green]passed[/]", False: "[bold red]failed[/]", None: "[dim]not possible[/]"}
-    for proof in verification.proofs:
-        made.add_row(words[proof.passed], safe(proof.says))
-    return made
+    return pairs([(words[proof.passed], safe(proof.says)) for proof in verification.proofs])
 
 
 def _folded_lost(lost: Sequence[str]) -> list[str]:

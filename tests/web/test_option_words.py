@@ -17,7 +17,14 @@ PACKAGE = Path(__file__).resolve().parents[2] / "inspector"
 OPTION = re.compile(r"--[a-z][a-z-]+")
 # Faces of their own; lines of a shell that are meant as such; and a tool's own option.
 NOT_ON_PAGES = ("cli", "web", "render")
-SHELL_LINES = {"cam/exporting/request.py", "catalogue/open.py", "keys/loading.py", "lint/audit.py", "sweep/store.py"}
+SHELL_LINES = {
+    "cam/exporting/request.py",
+    "catalogue/open.py",
+    "giants/measure.py",
+    "keys/loading.py",
+    "lint/audit.py",
+    "sweep/store.py",
+}
 OTHER_TOOLS = ("llama-gguf-split",)
 
 
