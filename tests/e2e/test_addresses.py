@@ -131,6 +131,9 @@ def test_an_id_of_the_hub_opens_what_is_meant_and_asks_where_it_is_not_clear(hou
     house.wait_for_overview("lab/net/model.safetensors")
     house.open()
     house.look("lab/many")
+    house.page.get_by_role("combobox", name="Checkpoints of lab/many").wait_for()
+    # While the script runs, what is opened may be drawn anew, and is closed then.
+    house.settle()
     house.page.get_by_role("combobox", name="Checkpoints of lab/many").click()
     house.page.get_by_role("option", name=re.compile("b.safetensors")).click()
     house.settle()
