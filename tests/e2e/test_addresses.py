@@ -5,6 +5,7 @@ The app asks servers on this machine alone: one by https, with a certificate tha
 
 from __future__ import annotations
 
+import contextlib
 import re
 import ssl
 import subprocess
@@ -49,6 +50,20 @@ class House:
         box = self.page.get_by_role("textbox", name="Or an address or an id")
         box.fill(where)
         box.press("Enter")
+
+    def choose(self, box: str, option: str) -> None:
+        """From a list. What moves above it while the page is still being drawn closes it: it is opened again then."""
+        from playwright.sync_api import TimeoutError as NotThere
+
+        wanted = self.page.get_by_role("option", name=re.compile(re.escape(option)))
+        self.page.get_by_role("combobox", name=box).wait_for()
+        self.settle()
+        for patience in (5_000, 10_000, PATIENCE):
+            self.page.get_by_role("combobox", name=box).click()
+            with contextlib.suppress(NotThere):
+                wanted.wait_for(timeout=patience)
+                break
+        wanted.click()
 
     def text(self) -> str:
         return str(self.page.get_by_test_id("stMain").inner_text())
@@ -131,11 +146,7 @@ def test_an_id_of_the_hub_opens_what_is_meant_and_asks_where_it_is_not_clear(hou
     house.wait_for_overview("lab/net/model.safetensors")
     house.open()
     house.look("lab/many")
-    house.page.get_by_role("combobox", name="Checkpoints of lab/many").wait_for()
-    # While the script runs, what is opened may be drawn anew, and is closed then.
-    house.settle()
-    house.page.get_by_role("combobox", name="Checkpoints of lab/many").click()
-    house.page.get_by_role("option", name=re.compile("b.safetensors")).click()
+    house.choose("Checkpoints of lab/many", "b.safetensors")
     house.settle()
     house.page.get_by_role("button", name="Open it").last.click()
     house.wait_for_overview("lab/many/b.safetensors")
