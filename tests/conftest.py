@@ -78,8 +78,9 @@ def warm_python(_warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(user_code, "subprocess", as_subprocess(_warm_python))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Stable: everything else keeps its order."""
+    """Stable: everything else keeps its order. First, since xdist writes the groups that it finds into the names."""
     browser = {id(item) for item in items if item.get_closest_marker("browser") is not None}
     seconds = _listed()
     if config.getoption("--quick"):
@@ -131,7 +132,7 @@ def _function(item: pytest.Item) -> str:
 def _group(item: pytest.Item) -> str:
     """A file's tests, or those of several files that share what is costly."""
     named = item.get_closest_marker("xdist_group")
-    return str(named.args[0]) if named is not None else str(item.path)
+    return str(named.args[0]) if named is not None else item.nodeid.split("::")[0]
 
 
 def _listed() -> dict[str, float]:
