@@ -128,6 +128,7 @@ def _archive() -> bytes:
         (_archive(), "An archive of files (zip, tar, gzip, bzip2, xz, lzma, zlib): it is shown when all of it is here"),
         (b"\x89PNG\r\n\x1a\n" + bytes(1_200_000), "net is a PNG image, not a checkpoint."),
     ],
+    ids=["legacy", "pickle", "archive", "picture"],
 )
 def test_what_has_no_index_says_what_it_waits_for(data: bytes, says: str) -> None:
     look, outcome = look_at(data)

@@ -92,7 +92,7 @@ _SAVED = [_saved(protocol) for protocol in range(1, 6)]
 
 
 @pytest.mark.parametrize("window", [7, 64, 1 << 16])
-@pytest.mark.parametrize("data", _SAVED)
+@pytest.mark.parametrize("data", _SAVED, ids=range(len(_SAVED)))
 def test_real_pickles(data: bytes, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits()
     outcomes = [_followed(data, monkeypatch, short=short, window=window, limits=limits) for short in (True, False)]
