@@ -2,8 +2,8 @@
 
     python benchmarks/bench_cam.py [--pictures 200] [--rounds 12] [--device cuda] [--only PART ...] [--csv FILE]
 
-Parts: place, localise, layers, two, one, grids, eigen, ablation, memory. grad-cam, captum and torchcam are compared
-where they are installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
+Parts: place, localise, layers, two, one, grids, eigen, ablation, memory, devices. grad-cam, captum and torchcam are
+compared where they are installed (`pip install -e .[peers]`). Right answers are asserted before anything is timed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.cam import localise, memory, place, speed, two_shapes
+from benchmarks.cam import devices, localise, memory, place, speed, two_shapes
 
 # Fewer do not tell a share of 78 % from one of 52 %.
 ENOUGH = 200
@@ -106,6 +106,19 @@ def peaks(options: argparse.Namespace) -> Iterable[memory.Peak]:
     return found
 
 
+def same_maps(options: argparse.Namespace) -> Iterable[devices.SameMaps]:
+    """Every method on the processor and on the device that was asked for."""
+    found: list[devices.SameMaps] = []
+    if options.device == "cpu":
+        print("Maps of two devices are compared with --device cuda.")
+        return found
+    print(f"{'network':<20} {'precision':<10} {'maps':>5} {'largest difference':>20} of")
+    for row in devices.measure(options.device):
+        found.append(row)
+        print(f"{row.network:<20} {row.dtype:<10} {row.maps:5d} {row.difference:20.1e} {row.method}", flush=True)
+    return found
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
     "place": offsets,
     "localise": places,
@@ -116,6 +129,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Any]]] = {
     "eigen": lambda o: costs(speed.eigen(max(1, o.rounds // 4))),
     "ablation": lambda o: costs(speed.ablation(max(1, o.rounds // 6), o.device)),
     "memory": peaks,
+    "devices": same_maps,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from dataclasses import asdict
 
 import numpy as np
@@ -13,6 +14,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inspector.cam.centres import operations
 from inspector.cam.engine.maps import heat_maps
 from inspector.cam.explain import explain
 from inspector.cam.exporting.request import command_line, request_for
@@ -125,6 +127,13 @@ def test_known_architectures(name: str, first: float, step: float) -> None:
     model = torchvision.models.get_model(name, weights=None).eval()
     layer = propose_layers(model, (3, 224, 160))[0]
     assert layer.centres == Centres(first=(first, first), step=(step, step))
+
+
+def test_an_activation_moves_nothing_whatever_the_installed_torch_tags_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "torch", types.SimpleNamespace(Tag=types.SimpleNamespace(pointwise=object())))
+    for activation in ("hardtanh_", "leaky_relu", "elu", "silu", "softplus", "hardsigmoid", "clamp_min", "gelu"):
+        rule = operations.rule_of(getattr(torch.ops.aten, activation).default)
+        assert rule is operations.rule_of(torch.ops.aten.hardswish.default) is not None, activation
 
 
 def test_patches_of_a_transformer_look_at_their_own_middle() -> None:

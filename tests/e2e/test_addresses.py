@@ -207,4 +207,6 @@ def test_a_link_to_what_is_gone_says_so_and_shows_the_way_on(house: House) -> No
         house.open(f"/{link}")
         assert says in house.text()
         assert "Traceback" not in house.text() and "was not made for" not in house.text()
-        assert house.page.get_by_test_id("stMain").get_by_role("link").filter(has_text=re.compile("Drop|Open")).count()
+        house.page.get_by_test_id("stMain").get_by_role("link").filter(
+            has_text=re.compile("Drop|Open")
+        ).first.wait_for()

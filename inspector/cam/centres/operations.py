@@ -352,9 +352,10 @@ _BY_RULE: dict[Rule, str] = {
     "_safe_softmax native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit "
     "_native_batch_norm_legit_no_training cudnn_batch_norm _batch_norm_no_update _fused_rms_norm",
     _fresh: "zeros_like ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_empty new_full",
-    # Those that torch does not tag so itself.
-    _elementwise: "hardswish relu6 mish gelu threshold log_sigmoid_forward rrelu rrelu_with_noise _prelu_kernel rsub "
-    "abs masked_fill where copy fill zero",
+    # Those that torch does not tag so itself, in one version or another: 2.11 does not tag hardtanh, which is ReLU6.
+    _elementwise: "hardswish relu6 hardtanh mish gelu threshold log_sigmoid_forward rrelu rrelu_with_noise prelu "
+    "_prelu_kernel leaky_relu elu celu selu silu softplus hardsigmoid hardshrink softshrink clamp clamp_min clamp_max "
+    "rsub abs masked_fill where copy fill zero",
     _convolved: "convolution _convolution",
     _pooled: "max_pool2d_with_indices max_pool2d avg_pool2d max_pool1d avg_pool1d max_pool3d_with_indices avg_pool3d",
     _pooled_to_size: "_adaptive_avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d",
