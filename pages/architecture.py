@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from inspector.web import architecture, assumptions, network, own_code, own_network, reports, run_it, surgery
+from inspector.web import architecture, assumptions, network, own_code, own_network, reports, run_it, states, surgery
 from inspector.web import architecture_views as views
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.forwards import Forward, Known
@@ -21,7 +21,7 @@ hand = need_file(
     "legacy-dataparallel",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint, models_only=True)
+state = states.choose_state(checkpoint, models_only=True)
 if state is None:
     st.info("The file holds no state dict, so there are no modules to show.", icon=":material/info:")
     st.stop()

@@ -5,7 +5,7 @@ import streamlit as st
 from inspector.compare.report import Diff
 from inspector.render.json import as_json
 from inspector.units import counted, human_bytes
-from inspector.web import comparison, comparison_pictures, reports
+from inspector.web import comparison, comparison_pictures, reports, states
 from inspector.web.components import need_file, title
 from inspector.web.guard import said
 from inspector.web.second_file import put_down, second_file
@@ -27,7 +27,7 @@ names.markdown(f"**{plain(hand.name)}** and **{plain(other.name)}**")
 if change.button("Another file", icon=":material/close:", key="second-other", width="stretch"):
     put_down()
     st.rerun()
-state = reports.choose_state(checkpoint)
+state = states.choose_state(checkpoint)
 second = reports.checkpoint_of(other)
 its = comparison.choose_other_state(second, state if other.sha256 == hand.sha256 else None)
 diff = comparison.compare(hand, state, other, its)

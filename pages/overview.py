@@ -6,7 +6,7 @@ from inspector.errors import ReadError
 from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
 from inspector.web import answers as verdicts
-from inspector.web import finding_ways, measuring, next_steps, reports, shelf
+from inspector.web import finding_ways, measuring, next_steps, reports, shelf, states
 from inspector.web.charts import draw_chart
 from inspector.web.components import figures, file_line, need_file, title, verdict_rows
 from inspector.web.file_report import report_button
@@ -32,7 +32,7 @@ with st.container(horizontal=True, vertical_alignment="center", key="overview-fi
     if not hand.is_elsewhere:
         report_button(hand)
 
-state = reports.choose_of_several(checkpoint) or checkpoint.weights
+state = states.choose_of_several(checkpoint) or checkpoint.weights
 small = state is not None and not hand.is_elsewhere and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
 measured = (
     measuring.health_report(hand, state, draw=False)

@@ -13,7 +13,7 @@ from inspector.render import compare_figures as plots
 from inspector.render.diff_text import largest_change, tensor_name, tensor_note
 from inspector.render.spreadsheet import csv_text
 from inspector.units import counted, human_bytes, human_shape
-from inspector.web import jobs, measuring, reports
+from inspector.web import jobs, measuring, reports, states
 from inspector.web.charts import draw_chart
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain, visible
@@ -38,20 +38,20 @@ def choose_other_state(checkpoint: Checkpoint, apart_from: StateDict | None) -> 
     """The second file's state dict; of the same file another one than the first's."""
     # By path: the same file under another name is opened anew.
     taken = apart_from.path if apart_from is not None else None
-    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s.path != taken]
-    preferred = next((s for s in states if s is checkpoint.weights), None)
-    if len(states) < 2:
-        return preferred or (states[0] if states else None)
-    index = next((n for n, s in enumerate(states) if s is preferred), 0)
+    offered = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s.path != taken]
+    preferred = next((s for s in offered if s is checkpoint.weights), None)
+    if len(offered) < 2:
+        return preferred or (offered[0] if offered else None)
+    index = next((n for n, s in enumerate(offered) if s is preferred), 0)
     chosen = st.selectbox(
         "State dict of the second",
-        range(len(states)),
+        range(len(offered)),
         index=index,
-        format_func=lambda n: visible(reports.state_label(states[n])),
+        format_func=lambda n: visible(states.state_label(offered[n])),
         key=f"other-state-{checkpoint.origin.sha256}",
         width=420,
     )
-    return states[chosen] if chosen is not None else None
+    return offered[chosen] if chosen is not None else None
 
 
 def draw_answer(diff: Diff) -> None:

@@ -18,7 +18,7 @@ from inspector.jobs.job import Job
 from inspector.keys.report import Verification
 from inspector.progress import Stopped
 from inspector.units import counted
-from inspector.web import answers, jobs, measuring, reports
+from inspector.web import answers, jobs, measuring, reports, states
 from inspector.web.repair.proofs import Against, verify_job
 from inspector.web.session import Hand
 from inspector.web.writing import stem_of
@@ -38,7 +38,7 @@ def show_what_is_in_it(hand: Hand) -> None:
 def report_button(hand: Hand, *, key: str = "file-report") -> None:
     """The report about the file in hand as a page, against the architecture that it was recognised as."""
     checkpoint = reports.checkpoint_of(hand)
-    state = reports.meant_state(checkpoint) or checkpoint.weights
+    state = states.meant_state(checkpoint) or checkpoint.weights
     measured = measuring.health_if_read(hand, state) if state is not None else None
     inspection = answers.inspection_of_hand(hand, checkpoint, measured)
     if checkpoint.weights is not None:
@@ -79,7 +79,7 @@ def _health_job(hand: Hand, checkpoint: Checkpoint, measured: HealthReport | Non
     nbytes = sum(tensor.nbytes for tensor in checkpoint.tensors)
     if checkpoint.weights is None or measured is not None or nbytes > _READ_NBYTES:
         return None
-    return measuring.health_job(hand, reports.meant_state(checkpoint) or checkpoint.weights)
+    return measuring.health_job(hand, states.meant_state(checkpoint) or checkpoint.weights)
 
 
 def _with_health(inspection: Inspection, job: Job) -> Inspection:
