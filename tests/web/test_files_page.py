@@ -91,6 +91,37 @@ def test_every_member_has_a_row_and_the_worst_is_first(app: AppTest, members: di
     assert "4 checkpoints, 2 other files. 1 file has an error." in says
 
 
+def _click(app: AppTest, place: int, column: str = "") -> None:
+    cells = [(place, column)] if column else []
+    selection = {"rows": [] if column else [place], "columns": [], "cells": cells}
+    app.session_state["files-table-All-"] = {"selection": selection}
+    app.run()
+    assert not app.exception
+
+
+def test_a_name_opens_its_file_and_the_way_back_finds_the_row(app: AppTest, members: dict[str, bytes]) -> None:
+    app.session_state["owner"] = "me"
+    members["photos/run/copy.safetensors"] = members["photos/run/a.safetensors"]
+    file = stored(tar(members), "photos.tar")
+    app.session_state["shelf"] = shelf.Shelf(name="photos.tar", sha256=file.sha256)
+    on_files(app.run())
+    names = [name for _, name, _ in table(app)]
+    says = next(e.proto.body for e in app.get("html") if "mi-answer" in e.proto.body)
+    assert "2 of them are byte for byte the same as another." in says
+    place = names.index("run/copy.safetensors")
+    # Any other cell of its row, and the row's own box, show what was found in it.
+    for column in ("Bytes", ""):
+        _click(app, place, column)
+        assert "hand" not in app.session_state or app.session_state["hand"] is None
+        found = " ".join(e.proto.body for e in app.get("html"))
+        assert "Byte for byte the same as photos.tar/photos/run/a.safetensors." in found
+    _click(app, place, "File")
+    assert app.session_state["hand"].name == "copy.safetensors"
+    on_files(app)
+    assert any(button.key == "open-row" for button in app.button)
+    assert any("run/copy" in text.value.replace("\\", "") for text in app.markdown)
+
+
 @pytest.mark.parametrize("path", ["photos/run/b.safetensors", "photos/more.tar/c.safetensors", "photos/old/evil.pth"])
 def test_a_member_is_its_own_bytes(members: dict[str, bytes], path: str) -> None:
     source = member_source(BufferSource(tar(members), "photos.tar"), path, DEFAULT_LIMITS)
