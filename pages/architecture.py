@@ -12,7 +12,7 @@ from inspector.web.guard import said
 from inspector.web.module_held import Held
 from inspector.web.option_words import in_page_words
 from inspector.web.structure import show_structure
-from inspector.web.text import escaped
+from inspector.web.text import escaped, plain
 
 title("Architecture", "Which model is it, how sure is that, and what does each part cost?")
 hand = need_file(
@@ -57,6 +57,9 @@ if best is not None:
         st.caption("What a pass costs is counted once that is confirmed: the model is run for it.")
     else:
         forward = Known(spec, size, batch)
+whose = reports.whose_costs(hand, state) if forward is not None else ""
+if whose:
+    st.info(plain(whose), icon=":material/info:")
 costs = views.ask_costs(forward) if forward is not None else None
 views.show_totals(counts, costs)
 trainable = " Which of them are trained is not in the file." if counts.trainable is None else ""

@@ -48,7 +48,7 @@ figures(verdicts.numbers(hand, checkpoint))
 
 finding_ways.draw_findings(hand, checkpoint, answer.findings, measured)
 if checkpoint.weights is not None:
-    next_steps.show_for_unknown(reports.recognition_of(hand))
+    next_steps.show_for_unknown(reports.recognition_of(hand), another=reports.why_another(hand))
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

@@ -107,4 +107,7 @@ elif plan is not None and plan.complete:
         python.show_code(plan, hand.name, target.spec)
 if plan is not None:
     lists.show_plan(plan, state, target, stem_of(hand.name))
+another = reports.why_another(hand, state) if plan is None or not plan.complete else ""
+if another:
+    next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, another=another)
 paste_box()

@@ -12,19 +12,23 @@ from inspector.web.text import plain
 _NEAREST = 3
 
 
-def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> None:
-    """What can be done with a network that nobody knows by name; nothing is drawn for others.
+def show_for_unknown(recognition: Recognition, *, on_repair: bool = False, another: str = "") -> None:
+    """What can be done with a network that nobody knows by name, or that is only near a known one; nothing is drawn for
+    others.
 
-    on_repair: the page itself asks for the key list and another file, and takes wrappers off.
+    on_repair: the page itself asks for the key list and another file, and takes wrappers off. another: why the file is
+    not the known network that it is near.
     """
-    if recognition.best is not None or recognition.official is not None:
+    if not another and (recognition.best is not None or recognition.official is not None):
         return
     if on_repair:
         st.markdown("**What else can be done with it**")
     else:
         st.header("What can be done with it")
     near = [one.label for one in recognition.alike[:_NEAREST]]
-    if near:
+    if another:
+        st.caption(plain(another))
+    elif near:
         st.caption(plain(f"Nearest by its shapes: {', '.join(near)}."))
     with st.container(horizontal=True, key="next-steps"):
         if not on_repair:

@@ -140,6 +140,19 @@ def _why_another(sha256: str, name: str, path: _Path) -> str:
     return why(checkpoint, _recognition(sha256, name, path), _state(checkpoint, path))
 
 
+def whose_costs(hand: Hand, state: StateDict | None = None) -> str:
+    """Whose costs are counted where the file holds more or less than what it was recognised as; "" for its own."""
+    return _whose_costs(hand.sha256, hand.name, _path_of(hand, state))
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing keys …")
+def _whose_costs(sha256: str, name: str, path: _Path) -> str:
+    from inspector.keys.runnable import whose_costs as whose
+
+    checkpoint = _open(sha256, name)
+    return whose(checkpoint, _recognition(sha256, name, path), _state(checkpoint, path))
+
+
 def why_unfit(hand: Hand) -> str:
     """Why the file's weights cannot be run in what it was recognised as, as a sentence; "" where they can, and where it
     was not recognised."""
