@@ -63,6 +63,7 @@ if server_root() is not None:
         "Or a file or folder on this server",
         [*offered.folders, *offered.files],
         index=None,
+        filter_mode="contains",
         placeholder=f"{offered.says} files in {counted(len(offered.folders), 'folder')}",
         accept_new_options=True,
         key="server-path",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from inspector.units import counted
 from inspector.web import samples, session
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
@@ -48,7 +49,9 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
             choices,
             index=None,
             format_func=lambda choice: visible(choice.says),
-            placeholder=f"{len(choices)} files",
+            placeholder=f"type a part of the name: {counted(len(choices), 'file')}",
+            # Letters in their order, wherever they stand, find most of a folder of checkpoints.
+            filter_mode="contains",
             # Not every file of a large folder is listed.
             accept_new_options=server_root() is not None,
             key="second-choice",
