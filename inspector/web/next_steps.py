@@ -43,6 +43,20 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False, anoth
         st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
 
 
+def show_for_onnx() -> None:
+    """What can be done with an ONNX model, and what cannot."""
+    st.header("What can be done with it")
+    st.caption(
+        "An ONNX model is a program with its weights, and not run here: no heat maps on Explain, no Evaluation. "
+        "onnxruntime runs it; for maps, open the PyTorch file that it was exported from."
+    )
+    with st.container(horizontal=True, key="next-steps"):
+        st.page_link("pages/architecture.py", label="Its graph, drawn", icon=":material/schema:")
+        st.page_link("pages/weights.py", label="Its numbers, checked", icon=":material/bar_chart:")
+        st.page_link("pages/convert.py", label="Its tensors as .safetensors or .pth", icon=":material/swap_horiz:")
+        st.page_link("pages/compare.py", label="Hold it against the PyTorch file", icon=":material/compare_arrows:")
+
+
 def link_to_salvage(hand: session.Hand) -> None:
     """To the Convert page, where what is not whole is left out already: the link says that, and Write does it."""
     st.page_link(
