@@ -22,7 +22,7 @@ from inspector.survey.members import member_source, survey_source
 from inspector.survey.networks import network_of
 from inspector.survey.report import RowKind, Survey
 from inspector.survey.row import Reading
-from inspector.web import jobs, shelf, uploads
+from inspector.web import jobs, server_paths, shelf, uploads
 from inspector.web.store import Stored
 from inspector.web.tar_chunks import tar_chunks
 from tests.compare.files import write
@@ -187,6 +187,17 @@ def test_a_folder_of_the_server_is_a_table_and_nothing_outside_is_read(
     assert rows["photos/old/evil.pth"][0] == "Error"
     with pytest.raises(RefusedContent, match="outside the folder"):
         shelf.resolve_folder("../")
+
+
+def test_a_piece_of_a_name_is_the_one_file_that_has_it_and_of_several_none(root: Path) -> None:
+    offered = ("./", "photos/", "photos/run/a.safetensors", "photos/run/b.safetensors", "photos/old/evil.pth")
+    assert server_paths.named("EVIL", offered) == "photos/old/evil.pth"
+    # What is there under that very path, listed or not, needs no guess.
+    assert server_paths.named("photos/run", offered) == "photos/run"
+    assert server_paths.named("photos/more.tar", offered) == "photos/more.tar"
+    assert server_paths.named("nothing like it", offered) == "nothing like it"
+    with pytest.raises(UsageError, match=r"2 of what is listed contain 'safetensors': photos/run/a.safetensors, "):
+        server_paths.named("safetensors", offered)
 
 
 def test_a_folder_whose_look_outlasts_a_run_of_the_page_is_looked_at_once(
