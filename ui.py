@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.errors import InspectorError, ReadError
-from inspector.web import components, gone_link, guard, next_steps, remote_files, session, shelf, sidebar
+from inspector.web import components, gone_link, guard, next_steps, remote_files, session, shelf, sidebar, states
 from inspector.web import gc_freeze as garbage
 from inspector.web.server_paths import audits_store
 from inspector.web.text import visible
@@ -53,6 +53,7 @@ with guard.said():
     session.follow_link()
     shelf.follow_link()
 held = session.in_hand()
+states.follow_link(held)
 if held is not None:
     st.set_page_config(page_title=f"{visible(held.name)} · {page.title}")
 sidebar.draw()

@@ -107,13 +107,29 @@ def _model(inspection: Inspection) -> Answer:
     if told is None and recognition.structure is not None and recognition.structure.likeness:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
-    says += _optimizer_share(checkpoint)
+    says = f"{_program(checkpoint)}{says}{_optimizer_share(checkpoint)}"
     broken, total = partly_lost(checkpoint, state.tensors), counted(len(state.tensors), "tensor")
     if broken:
         # A network of which half is missing is recognised by its header, and is no network to go on with.
         says = f"{says} {len(broken):,} of its {total} {'is' if len(broken) == 1 else 'are'} not whole in the file."
         severity = Severity.ERROR
     return Answer(topic=Topic.MODEL, says=says, severity=severity)
+
+
+def _program(checkpoint: Checkpoint) -> str:
+    """Of an ONNX model, which is a program and no state dict, what it takes and gives: a sentence and a space; "" for
+    others."""
+    if checkpoint.format != "onnx":
+        return ""
+    held = dict(checkpoint.metadata)
+    ends = [
+        ", ".join(f"{key.removeprefix(kind)} ({value})" for key, value in checkpoint.metadata if key.startswith(kind))
+        for kind in ("input ", "output ")
+    ]
+    count = held.get("operators", "").partition(":")[0]
+    graph = f"a graph of {counted(int(count), 'operator')}" if count.isdecimal() and len(count) < 10 else "a graph"
+    way = f" from {shorten_middle(ends[0], 160)} to {shorten_middle(ends[1], 160)}" if all(ends) else ""
+    return f"This is an ONNX model: {graph}{way}, with its weights. "
 
 
 def _of_several(answer: Answer, inspection: Inspection) -> Answer:

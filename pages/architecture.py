@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from inspector.web import architecture, assumptions, network, own_code, own_network, reports, run_it, surgery
+from inspector.web import architecture, assumptions, network, own_code, own_network, reports, run_it, states, surgery
 from inspector.web import architecture_views as views
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.forwards import Forward, Known
@@ -12,7 +12,7 @@ from inspector.web.guard import said
 from inspector.web.module_held import Held
 from inspector.web.option_words import in_page_words
 from inspector.web.structure import show_structure
-from inspector.web.text import escaped
+from inspector.web.text import escaped, plain
 
 title("Architecture", "Which model is it, how sure is that, and what does each part cost?")
 hand = need_file(
@@ -21,7 +21,7 @@ hand = need_file(
     "legacy-dataparallel",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint, models_only=True)
+state = states.choose_state(checkpoint, models_only=True)
 if state is None:
     st.info("The file holds no state dict, so there are no modules to show.", icon=":material/info:")
     st.stop()
@@ -57,6 +57,9 @@ if best is not None:
         st.caption("What a pass costs is counted once that is confirmed: the model is run for it.")
     else:
         forward = Known(spec, size, batch)
+whose = reports.whose_costs(hand, state) if forward is not None else ""
+if whose:
+    st.info(plain(whose), icon=":material/info:")
 costs = views.ask_costs(forward) if forward is not None else None
 views.show_totals(counts, costs)
 trainable = " Which of them are trained is not in the file." if counts.trainable is None else ""

@@ -5,7 +5,7 @@ import streamlit as st
 from inspector.compare.report import Diff
 from inspector.render.json import as_json
 from inspector.units import counted, human_bytes
-from inspector.web import comparison, comparison_pictures, reports
+from inspector.web import comparison, comparison_pictures, reports, states
 from inspector.web.components import need_file, title
 from inspector.web.guard import said
 from inspector.web.second_file import put_down, second_file
@@ -27,14 +27,15 @@ names.markdown(f"**{plain(hand.name)}** and **{plain(other.name)}**")
 if change.button("Another file", icon=":material/close:", key="second-other", width="stretch"):
     put_down()
     st.rerun()
-state = reports.choose_state(checkpoint)
+state = states.choose_state(checkpoint)
 second = reports.checkpoint_of(other)
-its = comparison.choose_other_state(second, state if other.sha256 == hand.sha256 else None)
+its = comparison.choose_other_state(second, state if other.sha256 == hand.sha256 else None, state)
 diff = comparison.compare(hand, state, other, its)
 if diff is None:
     st.skeleton(height=420)
     st.stop()
 
+names_of_entries = comparison.names_of(hand, state, other, its)
 comparison.draw_answer(diff)
 comparison.draw_strip(diff)
 
@@ -42,7 +43,7 @@ comparison.draw_strip(diff)
 @st.fragment
 def rows(diff: Diff, hand: Hand, other: Hand) -> None:
     """A click redraws this part only."""
-    chosen = comparison.draw_table(diff)
+    chosen = comparison.draw_table(diff, names_of_entries)
     if chosen is not None:
         with st.container(border=True):
             st.markdown(f"**{plain(chosen.name)}**")
@@ -60,7 +61,7 @@ with st.expander("The two files"):
 with st.container(horizontal=True):
     st.download_button(
         "Tensors as CSV",
-        lambda diff=diff: comparison.csv_of(diff),
+        lambda diff=diff: comparison.csv_of(diff, names_of_entries),
         file_name="difference.csv",
         mime="text/csv",
         on_click="ignore",

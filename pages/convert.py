@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inspector.web import converting, reports
+from inspector.web import converting, reports, states
 from inspector.web.components import need_file, title
 from inspector.web.guard import said
 
@@ -13,7 +13,7 @@ hand = need_file(
     "legacy-dataparallel",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint, models_only=True)
+state = states.choose_state(checkpoint, models_only=True)
 if state is None:
     st.info("The file holds no state dict, so there is nothing to write.", icon=":material/info:")
     st.stop()

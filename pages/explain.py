@@ -31,6 +31,11 @@ hand = need_file(
     "transformer",
     "legacy-dataparallel",
 )
+if reports.checkpoint_of(hand).format == "onnx":
+    st.info(
+        "An ONNX model is not run here. For a heat map, open the PyTorch file that it was exported from.",
+        icon=":material/info:",
+    )
 best = reports.recognition_of(hand).best
 unfit = reports.why_unfit(hand)
 if unfit and not own_network.ask_for_maps(hand, unfit):

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inspector.survey.report import RowKind
+from inspector.survey.report import RowKind, SurveyRow
 from inspector.units import counted, human_duration
 from inspector.web import files_table, remote_archives, shelf
 from inspector.web.components import finding_cards, title
@@ -32,25 +32,36 @@ rows = files_table.rows_of(survey, held.name if held.sha256 else "")
 st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows))}</b></p>')
 
 
+def open_row(row: SurveyRow) -> None:
+    """Take the file in hand and go on to it."""
+    bar = st.progress(0.0, text="Taking it out")
+    with said():
+        shelf.take(held, row, lambda done, total, _: bar.progress(min(1.0, done / total) if total else 0.0))
+        st.switch_page("pages/overview.py")
+    bar.empty()
+
+
 @st.fragment
 def table() -> None:
     """A click redraws this part only."""
-    chosen = files_table.choose(rows)
+    chosen = files_table.choose(rows, f"files-chosen/{held.sha256 or held.folder}")
     if chosen is None:
-        st.caption("Choose a row to see what was found in it, and to open it.")
+        st.caption("Click a name to open the file, anything else of its row to see what was found in it.")
         return
-    row = chosen.row
+    path, row = chosen.row.path, chosen.row.row
+    if chosen.opens and row.kind is not RowKind.OTHER:
+        open_row(row)
     with st.container(border=True):
         left, right = st.columns([5, 1.4], vertical_alignment="center")
-        left.markdown(f"**{plain(visible(chosen.path))}**  \n{plain(visible(files_table.what_it_is(row)))}")
+        left.markdown(f"**{plain(visible(path))}**  \n{plain(visible(files_table.what_it_is(row)))}")
         if row.kind is not RowKind.OTHER and right.button(
             "Open it", type="primary", icon=":material/arrow_forward:", key="open-row", width="stretch"
         ):
-            bar = st.progress(0.0, text="Taking it out")
-            with said():
-                shelf.take(held, row, lambda done, total, _: bar.progress(min(1.0, done / total) if total else 0.0))
-                st.switch_page("pages/overview.py")
-        finding_cards(row.findings, none="No finding by its header.")
+            open_row(row)
+        # An archive has the worst of its members beside its own.
+        if row.says and all(finding.says != row.says for finding in row.findings):
+            st.markdown(plain(visible(row.says)))
+        finding_cards(row.findings, none="" if row.says else "No finding by its header.")
 
 
 table()

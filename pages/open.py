@@ -11,7 +11,7 @@ from inspector.web.components import title
 from inspector.web.dropzone import drop_zone, view_of_upload
 from inspector.web.guard import said
 from inspector.web.run.choice import take as take_run
-from inspector.web.server_paths import is_folder, listing, server_root, store_path
+from inspector.web.server_paths import is_folder, listing, named, server_root, store_path
 from inspector.web.shelf import show, show_folder
 from inspector.web.text import escaped, plain
 
@@ -63,15 +63,17 @@ if server_root() is not None:
         "Or a file or folder on this server",
         [*offered.folders, *offered.files],
         index=None,
+        filter_mode="contains",
         placeholder=f"{offered.says} files in {counted(len(offered.folders), 'folder')}",
         accept_new_options=True,
         key="server-path",
     )
     if go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch") and choice:
         with said():
-            if is_folder(choice):
-                show_folder(choice)
-            show(store_path(choice))
+            path = named(choice, (*offered.folders, *offered.files))
+            if is_folder(path):
+                show_folder(path)
+            show(store_path(path))
     if not offered.lists_all:
         st.caption(
             f"{counted(len(offered.files), 'file')} of {offered.says} can be chosen here. For the others choose their "

@@ -6,10 +6,10 @@ from inspector.errors import ReadError
 from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
 from inspector.web import answers as verdicts
-from inspector.web import finding_ways, measuring, next_steps, reports, shelf
+from inspector.web import finding_ways, measuring, next_steps, reports, shelf, states
 from inspector.web.charts import draw_chart
 from inspector.web.components import figures, file_line, need_file, title, verdict_rows
-from inspector.web.file_report import report_button
+from inspector.web.file_report import report_dialog
 from inspector.web.session import in_hand
 from inspector.web.trees import table
 
@@ -29,10 +29,10 @@ except ReadError:
     raise
 with st.container(horizontal=True, vertical_alignment="center", key="overview-file"):
     file_line(checkpoint.format_says, human_bytes(checkpoint.origin.nbytes), checkpoint.origin.sha256 or "")
-    if not hand.is_elsewhere:
-        report_button(hand)
+    if not hand.is_elsewhere and st.button("Report", key="file-report", icon=":material/article:"):
+        report_dialog(hand)
 
-state = reports.choose_of_several(checkpoint) or checkpoint.weights
+state = states.choose_of_several(checkpoint) or checkpoint.weights
 small = state is not None and not hand.is_elsewhere and sum(t.nbytes for t in checkpoint.tensors) <= READ_AT_ONCE
 measured = (
     measuring.health_report(hand, state, draw=False)
@@ -47,8 +47,10 @@ verdict_rows(verdicts.rows(checkpoint, answer.answers))
 figures(verdicts.numbers(hand, checkpoint))
 
 finding_ways.draw_findings(hand, checkpoint, answer.findings, measured)
-if checkpoint.weights is not None:
-    next_steps.show_for_unknown(reports.recognition_of(hand))
+if checkpoint.format == "onnx":
+    next_steps.show_for_onnx()
+elif checkpoint.weights is not None:
+    next_steps.show_for_unknown(reports.recognition_of(hand), another=reports.why_another(hand))
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inspector.web import projector, projector_pictures, reports
+from inspector.web import projector, projector_pictures, reports, states
 from inspector.web.components import need_file, title
 
 ROWS, PICTURES = "Rows of a tensor", "Pictures at a layer"
@@ -23,4 +23,4 @@ chosen = st.segmented_control(
 if chosen == PICTURES:
     projector_pictures.show_pictures(hand)
 else:
-    projector.show_rows(hand, checkpoint, reports.choose_state(checkpoint))
+    projector.show_rows(hand, checkpoint, states.choose_state(checkpoint))

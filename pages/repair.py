@@ -5,7 +5,7 @@ import streamlit as st
 from inspector.architectures.types import Target
 from inspector.keys.apply import check_whole, not_whole
 from inspector.keys.placing.left_over import left_over
-from inspector.web import next_steps, pasting, reports
+from inspector.web import next_steps, pasting, reports, states
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
@@ -29,11 +29,13 @@ hand = need_file(
     "training-checkpoint",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint, models_only=True)
+state = states.state_in_hand(checkpoint, models_only=True)
 if state is None:
     st.info("The file holds no state dict, so there are no keys to repair.", icon=":material/info:")
     st.stop()
 
+# Drawn once the diagnosis tells whether it is a question.
+which = st.container(key="which-state")
 target: Target | None = None
 why = ""
 with said():
@@ -43,6 +45,8 @@ if target is not None:
     with said():
         target = targets.confirm_assumed(target)
 if target is None:
+    with which:
+        states.choose_state(checkpoint, models_only=True)
     if reports.own_target(hand, state) is None:
         with said():
             unwrapping.show_unwrap(hand, state)
@@ -53,15 +57,21 @@ if target is None:
 answers = choices.answers_for(hand, state, target)
 accept, choose, partial = answers.as_key
 # The likeliest is only a suggestion: where another set of weights fits as well, the report asks which.
-picked = None if state is checkpoint.weights and reports.meant_state(checkpoint) is None else state
+picked = None if state is checkpoint.weights and states.meant_state(checkpoint) is None else state
 report = reports.keys_of(hand, target, picked, accept=accept, choose=choose, partial=partial)
+asks = states.asked_by(report.plan, checkpoint)
+if asks and states.chosen_state(checkpoint) is state:
+    asks = ""
+    report = reports.keys_of(hand, target, state, accept=accept, choose=choose, partial=partial)
+with which:
+    states.choose_state(checkpoint, models_only=True, question=asks)
 plan = report.plan
 state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), state)
 icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""
 st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:
     st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
-choices.ask(plan, answers)
+choices.ask(plan, answers, apart=asks)
 
 # The file comes first; what it rests on stands below and is made first, where it takes longer than the boxes.
 download = st.container(key="repaired-file")
@@ -97,4 +107,7 @@ elif plan is not None and plan.complete:
         python.show_code(plan, hand.name, target.spec)
 if plan is not None:
     lists.show_plan(plan, state, target, stem_of(hand.name))
+another = reports.why_another(hand, state) if plan is None or not plan.complete else ""
+if another:
+    next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, another=another)
 paste_box()

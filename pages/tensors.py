@@ -4,7 +4,7 @@ import streamlit as st
 
 from inspector.checkpoint.types import TensorInfo
 from inspector.units import counted
-from inspector.web import reports, tensor_table
+from inspector.web import reports, states, tensor_table
 from inspector.web.components import need_file, title
 from inspector.web.session import TENSOR_QUERY, Hand
 from inspector.web.tensor_panel import tensor_panel
@@ -58,7 +58,7 @@ hand = need_file(
     "Every tensor with shape, type and size; a histogram and statistics for the one you choose.", "clean", "sick"
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint)
+state = states.choose_state(checkpoint)
 tensors = state.tensors if state is not None else checkpoint.tensors
 if tensors:
     browse(hand, tensors)

@@ -8,7 +8,7 @@ from inspector.render import figures as plots
 from inspector.render import weight_figures
 from inspector.render.json import as_json
 from inspector.units import counted, human_bytes
-from inspector.web import health_view, measuring, reports
+from inspector.web import health_view, measuring, reports, states
 from inspector.web.charts import draw_chart
 from inspector.web.components import need_file, quiet, title
 from inspector.web.session import Hand
@@ -23,7 +23,7 @@ hand = need_file(
     "clean",
 )
 checkpoint = reports.checkpoint_of(hand)
-state = reports.choose_state(checkpoint)
+state = states.choose_state(checkpoint)
 health = measuring.health_report(hand, state)
 if health is None:
     st.skeleton(height=420)

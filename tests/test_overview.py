@@ -319,3 +319,19 @@ def test_an_average_a_loss_and_parts_of_one_network_are_no_second_network(tmp_pa
         assert answered(summarise(open_checkpoint(tmp_path / "m.pt")))[Topic.MODEL][1] is not Severity.WARNING
     torch.save(parts, tmp_path / "parts.pt")
     assert answered(summarise(open_checkpoint(tmp_path / "parts.pt")))[Topic.MODEL][1] is not Severity.WARNING
+
+
+def test_an_onnx_model_is_called_one_with_what_it_takes_and_gives(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    weight = onnx.numpy_helper.from_array(torch.ones(3, 2).numpy(), "fc.weight")
+    ends = [helper.make_tensor_value_info(name, kind, ["batch", size]) for name, size in (("x", 3), ("y", 2))]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "fc.weight"], ["y"])], "net", ends[:1], ends[1:], [weight]
+    )
+    (tmp_path / "net.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+    says, _ = answered(summarise(open_checkpoint(tmp_path / "net.onnx")))[Topic.MODEL]
+    way = "from x (float32 [batch, 3]) to y (float32 [batch, 2])"
+    assert says.startswith(f"This is an ONNX model: a graph of 1 operator {way}, with its weights. ")
+    torch.save({"fc.weight": torch.ones(3, 2)}, tmp_path / "net.pth")
+    assert "ONNX" not in answered(summarise(open_checkpoint(tmp_path / "net.pth")))[Topic.MODEL][0]

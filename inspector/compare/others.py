@@ -15,6 +15,7 @@ from inspector.checkpoint.data import read_array, to_float32
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, ModuleNode, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.compare.align import Operand
+from inspector.compare.optimizer_names import agreed, entry_names
 from inspector.compare.pair import Held as PairHeld
 from inspector.compare.pair import compare_pair
 from inspector.compare.report import OtherChange, OtherKind, Relation
@@ -132,10 +133,25 @@ def _plain_values(side: Operand) -> Held:
         left -= 1
         if value.kind in _PLAIN and path:
             held.setdefault(".".join(path).removeprefix("__metadata__."), value.says)
+        # The parameters of an optimizer's group are numbers: one line about all of them, and not one for each.
+        if value.kind is ValueKind.SEQUENCE and path[-1:] == ("params",) and "param_groups" in path:
+            held[".".join(path)] = _listed(value)
         # A module's attributes are its hyperparameters, which `_modules` holds against each other.
-        if value.kind is not ValueKind.MODULE:
+        elif value.kind is not ValueKind.MODULE:
             waiting += [((*path, label), child) for label, child in reversed(value.children)]
     return dict(sorted(held.items()))
+
+
+def _listed(value: Value) -> str:
+    """The numbers of a group's parameters: how many, and which where they follow each other."""
+    numbers, count = [child.says for _, child in value.children], counted(value.size, "parameter")
+    if len(numbers) != value.size:
+        return f"{count}, {numbers[0]} first" if numbers else count
+    if len(numbers) > 1 and all(re.fullmatch(r"[0-9]{1,9}", number) for number in numbers):
+        first, last = int(numbers[0]), int(numbers[-1])
+        if [int(number) for number in numbers] == [*range(first, last + 1)]:
+            return f"{count} ({first} to {last})"
+    return f"{count} ({', '.join(numbers)})"
 
 
 def _modules(a: Operand, b: Operand) -> Iterator[OtherChange]:
@@ -196,8 +212,10 @@ def _state_dicts(a: Operand, b: Operand, meter: Meter | None) -> Iterator[OtherC
     for label in [label for label in ones if label in twos]:
         kind = OtherKind.OPTIMIZER if ones[label].role is StateRole.OPTIMIZER else OtherKind.STATE_DICT
         first, second = _lone(a.checkpoint, ones[label]), _lone(b.checkpoint, twos[label])
+        names = [entry_names(a.checkpoint, ones[label]), entry_names(b.checkpoint, twos[label])]
         for change in _differing(kind, first, second):
-            yield OtherChange(kind=kind, where=f"{label}: {change.where}", a=change.a, b=change.b)
+            name = agreed(names[0], names[1], change.where)
+            yield OtherChange(kind=kind, where=f"{label}: {change.where}", a=change.a, b=change.b, parameter=name)
         if meter is not None:
             yield from _bytes(kind, (a.checkpoint, ones[label]), (b.checkpoint, twos[label]), meter)
 

@@ -240,12 +240,14 @@ class OtherKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherChange:
-    """One thing beside the weights that differs. a, b: as text, None where that file has none."""
+    """One thing beside the weights that differs. a, b: as text, None where that file has none. parameter: which one an
+    optimizer's entry belongs to, "" where that is not told."""
 
     kind: OtherKind
     where: str
     a: str | None
     b: str | None
+    parameter: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -259,10 +259,10 @@ def _not_verified(checkpoint: Checkpoint, report: KeyReport) -> str:
     plan = report.plan
     if plan is None or not plan.complete:
         return "There is no complete repair to verify."
-    if not plan.rules:
-        return "Nothing was changed, so there is no repair to verify."
     if not_whole(checkpoint, plan):
         return "No repair was tried: the file ends before its tensors do."
+    if not plan.rules:
+        return "Nothing was changed, so there is no repair to verify."
     if is_proved(checkpoint, plan):
         return "The numbers were not read, so nothing was verified."
     return (

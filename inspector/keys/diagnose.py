@@ -29,7 +29,7 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.plain_load import halved, partly_lost, plain_load, uncopied
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
-from inspector.keys.report import Ambiguity, KeyReport, RepairPlan, used_sources
+from inspector.keys.report import WHICH_STATE, Ambiguity, KeyReport, RepairPlan, used_sources
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
 from inspector.units import counted
@@ -183,7 +183,7 @@ def _which(best: StateDict, rivals: Sequence[StateDict]) -> Ambiguity:
     )
     names = " and ".join(f'"{label}"' for label, _ in options)
     return Ambiguity(
-        id="state",
+        id=WHICH_STATE,
         question=f"{counted(len(options), 'set')} of weights in this file fit the target: {names}. Which one?",
         options=options,
     )

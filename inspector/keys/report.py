@@ -136,6 +136,10 @@ class RuleUse:
     parameters: tuple[tuple[str, str], ...] = ()
 
 
+#: Of the question which of the file's sets of weights is meant: its options are labels of state dicts.
+WHICH_STATE = "state"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ambiguity:
     """A decision that the file does not make: two or more ways that fit equally well.

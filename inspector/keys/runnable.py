@@ -7,14 +7,17 @@ first layer or an open question would explain nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inspector.architectures.index import load_index
 from inspector.architectures.match import holds_trunk, is_called_near
 from inspector.architectures.targets import target_of_candidate
 from inspector.architectures.types import Candidate, Recognition, Target
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import KeysDoNotFit
 from inspector.keys.diagnose import diagnose
-from inspector.keys.report import RepairPlan
+from inspector.keys.report import RepairPlan, StepKind
 from inspector.keys.rules import RULES
 from inspector.units import counted, human_shape, shorten_middle
 
@@ -55,6 +58,38 @@ def why_another(checkpoint: Checkpoint, recognition: Recognition, state: StateDi
     except KeysDoNotFit:
         return f"This file is not {best.spec.label}: {_difference(best)}."
     return ""
+
+
+def whose_costs(checkpoint: Checkpoint, recognition: Recognition, state: StateDict | None = None) -> str:
+    """Where the file holds more or less than its best candidate, as which its pass is counted and drawn: whose costs
+    these are, as a sentence; "" where they are the file's own, and where `why_another` says that they are not.
+
+    state: None for the likeliest weights.
+    """
+    best = recognition.best
+    if best is None or best.exact or why_another(checkpoint, recognition, state):
+        return ""
+    missing: list[str] = []
+    try:
+        plan = plan_to_run(checkpoint, target_of_candidate(best), state)
+        beside = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
+    except KeysDoNotFit:
+        beside, missing = list(best.extra), [name for name in best.missing if not is_bookkeeping(name)]
+    beside = [name for name in beside if not is_bookkeeping(name)]
+    parts = []
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        parts.append(f"{counted(len(missing), 'tensor')} of it ({_first(missing)}) {verb} not in the file")
+    if beside:
+        verb = "takes" if len(beside) == 1 else "take"
+        parts.append(f"{counted(len(beside), 'tensor')} of the file ({_first(beside)}) {verb} no part in it")
+    if not parts:
+        return ""
+    return f"The pass, its costs and its drawing are those of the whole {best.spec.label}: {', and '.join(parts)}."
+
+
+def _first(names: Sequence[str]) -> str:
+    return f"{shorten_middle(names[0], 80)}{' first' if len(names) > 1 else ''}"
 
 
 def _difference(candidate: Candidate) -> str:

@@ -163,7 +163,8 @@ def others_text(others: Sequence[OtherChange]) -> RenderableType:
     """What differs beside the weights."""
     made = table("beside the weights", "where", "first", "second")
     for other in others[:_OTHERS]:
-        made.add_row(str(other.kind), safe(other.where), safe(other.a or "-"), safe(other.b or "-"))
+        where = f"{other.where} ({other.parameter})" if other.parameter else other.where
+        made.add_row(str(other.kind), safe(where), safe(other.a or "-"), safe(other.b or "-"))
     if len(others) <= _OTHERS:
         return made
     return Group(made, Text(f"{len(others) - _OTHERS:,} further ones: all of them are in the JSON.", style="dim"))

@@ -61,8 +61,10 @@ def histogram_figure(histogram: Histogram, *, logarithmic: bool = False, title: 
     return dressed(figure, height=300, title=title)
 
 
-def fingerprint_figure(strip: Fingerprint) -> go.Figure:
+def fingerprint_figure(strip: Fingerprint, *, labels: int = _MOST_LABELS, width: int = 32) -> go.Figure:
     """The heat strip: a row per tensor, first layer on top, colour by the logarithm of the share in the bin.
+
+    labels: how many rows are named at most, evenly. width: characters of a name.
 
     Bins without elements are left clear. The colour scale is fixed, so that two files can be laid side by side.
     Above 400 rows neighbours share one, with their mean share.
@@ -93,14 +95,14 @@ def fingerprint_figure(strip: Fingerprint) -> go.Figure:
             },
         )
     )
-    shown = names[:: max(1, math.ceil(len(names) / _MOST_LABELS))]
+    shown = names[:: max(1, math.ceil(len(names) / labels))]
     figure.update_xaxes(title_text="value / rms of its tensor", showgrid=False, zeroline=False)
     figure.update_yaxes(
         type="category",
         autorange="reversed",
         tickmode="array",
         tickvals=shown,
-        ticktext=[plain_text(shorten_middle(html.unescape(name), 32)) for name in shown],
+        ticktext=[plain_text(shorten_middle(html.unescape(name), width)) for name in shown],
         showgrid=False,
     )
     return dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))

@@ -35,7 +35,9 @@ def keys_text(report: KeyReport) -> RenderableType:
     left = [f"{len(report.missing):,} missing", f"{len(report.unexpected):,} unexpected"]
     parts += [
         "",
-        f"As it is: {len(report.matched):,} fit, {', '.join(left)}, {len(report.reshaped):,} of another shape.",
+        # Of names and shapes alone: what a load meets before stands in the sentence above.
+        f"By name and shape: {len(report.matched):,} fit, {', '.join(left)}, {len(report.reshaped):,} of another "
+        "shape.",
     ]
     parts += _left_over(report)
     for question in plan.ambiguities if plan else ():

@@ -14,7 +14,8 @@ from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError, UsageError
 from inspector.keys.code import python_code
 from inspector.keys.loading import EXPORTED
-from inspector.keys.report import RepairPlan, StepKind
+from inspector.keys.report import StepKind
+from inspector.keys.written import plan_of_written
 from inspector.surgery.report import SurgeryReport
 from inspector.surgery.rules import RULES
 from inspector.surgery.tensors import leading_wrapper, share_memory, table_of
@@ -132,33 +133,13 @@ def _loading(report: SurgeryReport, file_name: str, around: str, written: str) -
     opening = ""
     if written or not plan.format or plan.is_module:
         opening = "" if written else f"# Write the result first, as {EXPORTED}: no plain line loads the file itself.\n"
-        plan = _of_written(plan, written or EXPORTED)
+        plan = plan_of_written(plan, (written or EXPORTED,))
     code = python_code(plan, file_name=file_name, rules=RULES, spec=report.target.spec)
     if around and report.target.spec is None:
         line = f"state = {{key.removeprefix({around!r}): tensor for key, tensor in state.items()}}\n"
         at = code.index("\n# `model` is yours")
         code = code[:at] + line + code[at:]
     return opening + code
-
-
-def _of_written(plan: RepairPlan, name: str) -> RepairPlan:
-    """The plan for the file that was made by it: everything is in its place."""
-    steps = [
-        replace(step, kind=StepKind.KEEP, source=step.target, value="", rule="")
-        for step in plan.steps
-        if step.target is not None
-    ]
-    return replace(
-        plan,
-        steps=tuple(steps),
-        rules=(),
-        format="safetensors" if name.endswith(".safetensors") else "torch-zip",
-        files=(name,),
-        access=(),
-        is_module=False,
-        others=(),
-        odd_keys=(),
-    )
 
 
 def _lines(

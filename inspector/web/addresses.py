@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -40,8 +42,11 @@ class _Listing:
 
 
 def address_box() -> Hand | None:
-    """The box, and what it asks next; the file that was opened, None while there is none. Nothing where it is off."""
+    """The box, and what it asks next, or that it is off here; the file that was opened, None while there is none."""
     if not remote_files.are_allowed():
+        st.caption(
+            "This server opens no web addresses and no ids of the Hugging Face hub: fetch the file and drop it above."
+        )
         return None
     with st.form("address", border=False, enter_to_submit=True):
         box, go = st.columns([6, 1], vertical_alignment="bottom")
@@ -73,13 +78,29 @@ def _open(where: str) -> Hand | None:
         return _take(where)
     refuse_other_schemes(where)
     place = parse_place(where)
-    if place.path:
-        return _take(place.text)
-    listing = _list(where)
+    with _hub_named(place.text):
+        if place.path:
+            return _take(place.text)
+        listing = _list(where)
     if listing.is_clear:
         return _take(place.text)
     st.session_state[_LISTING] = listing
     return None
+
+
+@contextmanager
+def _hub_named(place: str) -> Iterator[None]:
+    """Where nobody answers, the sentence speaks of the id that was typed, and not of a host that nobody typed."""
+    try:
+        yield
+    except AddressError as error:
+        # What a system says of a connection or a name is the cause; a refusal or an answer of the hub has none.
+        if not isinstance(error.__cause__, OSError):
+            raise
+        raise AddressError(
+            f"The hub cannot be reached from this server, so {place} was not looked up. {error.says}",
+            hint="Without a network, fetch the file where there is one and drop it here.",
+        ) from error.__cause__
 
 
 def refuse_other_schemes(where: str) -> None:

@@ -15,7 +15,7 @@ from inspector.overview import Answer, Overview, Topic, summarise_reports
 from inspector.params.report import ParameterReport
 from inspector.render.answer_words import answer_word
 from inspector.units import human_bytes, human_count, human_macs
-from inspector.web import reports
+from inspector.web import reports, states
 from inspector.web.components import Figure, Verdict
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
@@ -48,7 +48,7 @@ def inspection_of_hand(hand: Hand, checkpoint: Checkpoint, measured: HealthRepor
             skipped = ((Question.KEYS.value, str(error)),)
     return Inspection(
         checkpoint=checkpoint,
-        state=reports.meant_state(checkpoint),
+        state=states.meant_state(checkpoint),
         recognition=recognition,
         keys=keys,
         health=measured,

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.compare.report import Diff, Relation, Side, TensorDiff
+from inspector.compare.optimizer_names import EntryNames, agreed, entry_names
+from inspector.compare.report import Diff, OtherChange, Relation, Side, TensorDiff
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.render import compare_figures as plots
 from inspector.render.diff_text import largest_change, tensor_name, tensor_note
 from inspector.render.spreadsheet import csv_text
 from inspector.units import counted, human_bytes, human_shape
-from inspector.web import jobs, measuring, reports
+from inspector.web import jobs, measuring, reports, states
 from inspector.web.charts import draw_chart
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain, visible
 from inspector.web.trees import table
 
 _MOST_OTHERS = 200
+# Of the first file's optimizer and the second's.
+Names = tuple[EntryNames, EntryNames]
 
 
 def compare(hand: Hand, state: StateDict | None, other: Hand, other_state: StateDict | None) -> Diff | None:
@@ -34,24 +39,29 @@ def compare(hand: Hand, state: StateDict | None, other: Hand, other_state: State
     return found
 
 
-def choose_other_state(checkpoint: Checkpoint, apart_from: StateDict | None) -> StateDict | None:
-    """The second file's state dict; of the same file another one than the first's."""
+def choose_other_state(
+    checkpoint: Checkpoint, apart_from: StateDict | None, like: StateDict | None
+) -> StateDict | None:
+    """The second file's state dict; of the same file another one than the first's. like: the first's, whose counterpart
+    is proposed."""
     # By path: the same file under another name is opened anew.
     taken = apart_from.path if apart_from is not None else None
-    states = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s.path != taken]
-    preferred = next((s for s in states if s is checkpoint.weights), None)
-    if len(states) < 2:
-        return preferred or (states[0] if states else None)
-    index = next((n for n, s in enumerate(states) if s is preferred), 0)
+    offered = [s for s in checkpoint.state_dicts if len(s.tensors) > 1 and s.path != taken]
+    weights = next((s for s in offered if s is checkpoint.weights), None)
+    of_its_kind = [s for s in offered if like is not None and (s.path, s.role) == (like.path, like.role)]
+    preferred = of_its_kind[0] if of_its_kind else weights
+    if len(offered) < 2:
+        return preferred or (offered[0] if offered else None)
+    index = next((n for n, s in enumerate(offered) if s is preferred), 0)
     chosen = st.selectbox(
         "State dict of the second",
-        range(len(states)),
+        range(len(offered)),
         index=index,
-        format_func=lambda n: visible(reports.state_label(states[n])),
-        key=f"other-state-{checkpoint.origin.sha256}",
+        format_func=lambda n: visible(states.state_label(offered[n])),
+        key=f"other-state-{checkpoint.origin.sha256}-{like.path if like is not None else ''}",
         width=420,
     )
-    return states[chosen] if chosen is not None else None
+    return offered[chosen] if chosen is not None else None
 
 
 def draw_answer(diff: Diff) -> None:
@@ -95,16 +105,23 @@ def draw_strip(diff: Diff) -> None:
     draw_chart(plots.strip_figure(diff), key="strip", alt="Change of every tensor, by layer")
 
 
-def frame_of(diff: Diff) -> pd.DataFrame:
-    """A row per tensor, in the first file's order."""
-    return pd.DataFrame([_row(tensor) for tensor in diff.tensors])
+def frame_of(tensors: Sequence[TensorDiff], names: Names) -> pd.DataFrame:
+    """A row per tensor, in the first file's order. names: of an optimizer's entries."""
+    return pd.DataFrame([_row(tensor, names) for tensor in tensors])
 
 
-def _row(tensor: TensorDiff) -> dict[str, object]:
+def names_of(hand: Hand, state: StateDict | None, other: Hand, its: StateDict | None) -> Names:
+    """Which parameters the entries of two optimizers belong to, by either file."""
+    return entry_names(reports.checkpoint_of(hand), state), entry_names(reports.checkpoint_of(other), its)
+
+
+def _row(tensor: TensorDiff, names: Names) -> dict[str, object]:
     numbers = tensor.numbers
     sides = [side for side in (tensor.a, tensor.b) if side is not None]
+    named = {"Parameter": visible(agreed(*names, tensor.name))} if any(one.of for one in names) else {}
     return {
         "Tensor": visible(tensor_name(tensor)),
+        **named,
         "What": str(tensor.relation),
         "Shape": " -> ".join(dict.fromkeys(human_shape(side.shape) for side in sides)),
         "Type": " -> ".join(dict.fromkeys(side.dtype for side in sides)),
@@ -116,8 +133,8 @@ def _row(tensor: TensorDiff) -> dict[str, object]:
     }
 
 
-def draw_table(diff: Diff) -> TensorDiff | None:
-    """The tensors, filtered; the one whose row is chosen."""
+def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
+    """The tensors, filtered; the one whose row is chosen. names: of an optimizer's entries."""
     present = [relation for relation in Relation if diff.totals.count(relation)]
     usual = [relation for relation in present if relation is not Relation.SAME]
     left, right = st.columns([3, 4])
@@ -125,12 +142,19 @@ def draw_table(diff: Diff) -> TensorDiff | None:
         "What", present, default=usual or present, format_func=str, key=f"diff-what-{diff.b.sha256}"
     )
     text = right.text_input("Name contains", key="diff-name", placeholder="layer4")
-    kept = [t for t in diff.tensors if t.relation in wanted and text.casefold() in t.name.casefold()]
+    kept = [
+        t
+        for t in diff.tensors
+        if t.relation in wanted and text.casefold() in f"{t.name} {agreed(*names, t.name)}".casefold()
+    ]
     st.caption(f"{counted(len(kept), 'tensor')} of {len(diff.tensors):,}. A chosen row shows both histograms.")
+    for word, one in zip(("first", "second"), names, strict=True):
+        if one.why_not:
+            st.caption(plain(f"The entries of the {word} file's optimizer are numbers without names: {one.why_not}."))
     if not kept:
         return None
     event = st.dataframe(
-        pd.DataFrame([_row(tensor) for tensor in kept]),
+        frame_of(kept, names),
         hide_index=True,
         key="diff-table",
         height=min(440, 38 + 35 * len(kept)),
@@ -172,7 +196,7 @@ def draw_others(diff: Diff) -> None:
     if diff.others:
         st.header("Beside the weights")
         rows = [
-            (escaped(str(o.kind)), mono(o.where, 60) if o.where else "", mono(o.a or "-", 60), mono(o.b or "-", 60))
+            (escaped(str(o.kind)), _where(o), mono(o.a or "-", 60), mono(o.b or "-", 60))
             for o in diff.others[:_MOST_OTHERS]
         ]
         table(("What", "Where", "First", "Second"), rows, key="others")
@@ -183,7 +207,12 @@ def draw_others(diff: Diff) -> None:
         table(("What",), [(escaped(visible(what)),) for what in diff.skipped], key="not-compared")
 
 
-def csv_of(diff: Diff) -> str:
+def _where(other: OtherChange) -> str:
+    named = f"<br>{mono(other.parameter, 60)}" if other.parameter else ""
+    return f"{mono(other.where, 60)}{named}" if other.where else ""
+
+
+def csv_of(diff: Diff, names: Names) -> str:
     """The table to take along."""
-    frame = frame_of(diff)
+    frame = frame_of(diff.tensors, names)
     return csv_text(list(frame.columns), frame.itertuples(index=False, name=None))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from inspector.findings import Severity
 from inspector.render.spreadsheet import csv_text
+from inspector.survey.copies import SAME_BYTES
 from inspector.survey.kinds import POINTER_FILE
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted
@@ -22,6 +23,7 @@ _KINDS = {
     "Other": RowKind.OTHER,
 }
 _ALL, _TROUBLE = "All", "Errors, warnings"
+NAME = "File"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,41 +61,58 @@ def answer(rows: Sequence[FileRow]) -> str:
         *([f"{unread:,} that could not be read"] if unread else []),
         *([counted(others, "other file")] if others else []),
     ]
+    copies = sum(any(f.id == SAME_BYTES.id for f in one.row.findings) for one in rows)
+    same = f" {copies:,} of them are byte for byte the same as another." if copies else ""
     errors = sum(one.row.worst is Severity.ERROR for one in rows)
     warnings = sum(one.row.worst is Severity.WARNING for one in rows)
     if not errors and not warnings:
-        return f"{', '.join(said)}. No error and no warning by their headers."
+        return f"{', '.join(said)}. No error and no warning by their headers.{same}"
     bad = [
         *([counted(errors, "file has an error", "files have an error")] if errors else []),
         *([counted(warnings, "file has a warning", "files have a warning")] if warnings else []),
     ]
-    return f"{', '.join(said)}. {', '.join(bad)}."
+    return f"{', '.join(said)}. {', '.join(bad)}.{same}"
 
 
-def choose(rows: Sequence[FileRow]) -> FileRow | None:
-    """The table, filtered; the one whose row is chosen."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The row that was clicked. opens: its name was, which asks for the file itself."""
+
+    row: FileRow
+    opens: bool = False
+
+
+def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
+    """The table, filtered; the one whose row is chosen. slot: of the session, where the choice outlives the page."""
     present = [_ALL]
     if any(_rank(one.row) >= 2 * Severity.WARNING.rank for one in rows):
         present.append(_TROUBLE)
     present += [word for word, kind in _KINDS.items() if any(one.row.kind is kind for one in rows)]
     left, right = st.columns([4, 2], vertical_alignment="bottom")
-    shown = left.segmented_control("Show", present, default=_ALL, required=True, key="files-show")
-    text = right.text_input("Path contains", key="files-text", placeholder="epoch")
+    shown = left.segmented_control(
+        "Show", present, default=_ALL, required=True, key="files-show", persist_state="session"
+    )
+    text = right.text_input("Path contains", key="files-text", placeholder="epoch", persist_state="session")
     kept = [one for one in rows if _is_shown(one, str(shown)) and text.casefold() in one.path.casefold()]
     if not kept:
         st.caption("No file is like that.")
         return None
+    before = st.session_state.get(slot)
+    at = next((n for n, one in enumerate(kept) if one.path == before), None)
+    # A chosen row is a position: among other rows it would be another file.
+    key = f"files-table-{shown}-{text}"
     event = st.dataframe(
         frame_of(kept),
         hide_index=True,
-        key="files-table",
+        key=key,
         height=min(560, 38 + 35 * len(kept)),
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=("single-row", "single-cell"),
+        selection_default={"selection": {"rows": [at] if at is not None else []}},
         placeholder="",
         column_config={
             "Worst": st.column_config.TextColumn(width=70),
-            "File": st.column_config.TextColumn(width="medium"),
+            NAME: st.column_config.TextColumn(width="medium", help="A click on a name opens the file."),
             "What it is": st.column_config.TextColumn(width=200),
             "Parameters": st.column_config.NumberColumn(width=100, format="localized"),
             "Bytes": st.column_config.NumberColumn(width=110, format="localized"),
@@ -101,8 +120,28 @@ def choose(rows: Sequence[FileRow]) -> FileRow | None:
         },
         alt="What each file is and its worst finding",
     )
-    chosen = event.selection.rows
-    return kept[chosen[0]] if chosen and chosen[0] < len(kept) else None
+    place, column = _clicked(key, event.selection.rows, event.selection.cells, at)
+    if place is None or place >= len(kept):
+        st.session_state.pop(slot, None)
+        return None
+    st.session_state[slot] = kept[place].path
+    return Choice(row=kept[place], opens=column == NAME)
+
+
+def _clicked(
+    key: str, rows: Sequence[int], cells: Sequence[tuple[int, str]], held: int | None
+) -> tuple[int | None, str]:
+    """The row of the last click, and its column where it was on a cell just now. Streamlit keeps a chosen row and a
+    chosen cell beside each other. held: the row that was chosen before."""
+    slot = f"{key}/before"
+    now = (list(rows), [tuple(cell) for cell in cells])
+    before, st.session_state[slot] = st.session_state.get(slot, ([], [])), now
+    if now == before:
+        return held, ""
+    if now[1] and now[1] != before[1]:
+        return now[1][0]
+    left = now[0] or [place for place, _ in now[1]]
+    return (left[0] if left else None), ""
 
 
 def _is_shown(one: FileRow, shown: str) -> bool:
@@ -116,7 +155,7 @@ def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Worst": [_WORDS[one.row.worst] for one in rows],
-            "File": [visible(one.path) for one in rows],
+            NAME: [visible(one.path) for one in rows],
             "What it is": [visible(what_it_is(one.row)) for one in rows],
             # Numbers, so that a click on the head sorts by size and not by spelling.
             "Parameters": pd.array([one.row.parameters or None for one in rows], dtype="Int64"),

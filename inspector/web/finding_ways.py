@@ -13,7 +13,7 @@ from inspector.findings import Finding, ranked
 from inspector.health.report import HealthReport
 from inspector.readers.checks.truncation import CUT_SHORT, DAMAGED_DIRECTORY
 from inspector.units import shorten_middle
-from inspector.web import next_steps, reports
+from inspector.web import next_steps, reports, states
 from inspector.web.components import finding_cards
 from inspector.web.session import NAME_QUERY, QUERY, TENSOR_QUERY, Hand
 from inspector.web.text import plain
@@ -31,7 +31,7 @@ def draw_findings(
     listed = ranked(findings)
     of_keys = _ids_of_keys(hand, checkpoint)
     of_numbers = {f.id for f in measured.findings} if measured is not None else set()
-    state = reports.meant_state(checkpoint) or checkpoint.weights
+    state = states.meant_state(checkpoint) or checkpoint.weights
     tensors = {t.name for t in state.tensors} if state is not None else set()
     code = {use.name for use in checkpoint.globals}
     for finding in listed[:_ROWS]:

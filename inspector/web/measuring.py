@@ -128,13 +128,10 @@ _STRIPS: KeptWith[WeightsReport, dict[tuple[tuple[str, ...] | None, tuple[str, .
 
 
 def small_fingerprint(report: WeightsReport) -> Any | None:
-    """The heat strip without names: what a file looks like at a glance. None when no tensor makes a row of it."""
+    """The heat strip in half a page's width, with the names of some rows: what a file looks like at a glance. None when
+    no tensor makes a row of it."""
     strip = strip_of(report)
-    if not strip.tensors:
-        return None
-    figure = plots.fingerprint_figure(strip.drawn)
-    figure.update_yaxes(showticklabels=False)
-    return figure
+    return plots.fingerprint_figure(strip.drawn, labels=12, width=22) if strip.tensors else None
 
 
 def statistics_csv(health: HealthReport) -> str:

@@ -12,19 +12,23 @@ from inspector.web.text import plain
 _NEAREST = 3
 
 
-def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> None:
-    """What can be done with a network that nobody knows by name; nothing is drawn for others.
+def show_for_unknown(recognition: Recognition, *, on_repair: bool = False, another: str = "") -> None:
+    """What can be done with a network that nobody knows by name, or that is only near a known one; nothing is drawn for
+    others.
 
-    on_repair: the page itself asks for the key list and another file, and takes wrappers off.
+    on_repair: the page itself asks for the key list and another file, and takes wrappers off. another: why the file is
+    not the known network that it is near.
     """
-    if recognition.best is not None or recognition.official is not None:
+    if not another and (recognition.best is not None or recognition.official is not None):
         return
     if on_repair:
         st.markdown("**What else can be done with it**")
     else:
         st.header("What can be done with it")
     near = [one.label for one in recognition.alike[:_NEAREST]]
-    if near:
+    if another:
+        st.caption(plain(another))
+    elif near:
         st.caption(plain(f"Nearest by its shapes: {', '.join(near)}."))
     with st.container(horizontal=True, key="next-steps"):
         if not on_repair:
@@ -37,6 +41,20 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False) -> No
         st.page_link("pages/architecture.py", label="What its names and shapes tell", icon=":material/schema:")
         st.page_link("pages/compare.py", label="Hold it against a relative", icon=":material/compare_arrows:")
         st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
+
+
+def show_for_onnx() -> None:
+    """What can be done with an ONNX model, and what cannot."""
+    st.header("What can be done with it")
+    st.caption(
+        "An ONNX model is a program with its weights, and not run here: no heat maps on Explain, no Evaluation. "
+        "onnxruntime runs it; for maps, open the PyTorch file that it was exported from."
+    )
+    with st.container(horizontal=True, key="next-steps"):
+        st.page_link("pages/architecture.py", label="Its graph, drawn", icon=":material/schema:")
+        st.page_link("pages/weights.py", label="Its numbers, checked", icon=":material/bar_chart:")
+        st.page_link("pages/convert.py", label="Its tensors as .safetensors or .pth", icon=":material/swap_horiz:")
+        st.page_link("pages/compare.py", label="Hold it against the PyTorch file", icon=":material/compare_arrows:")
 
 
 def link_to_salvage(hand: session.Hand) -> None:

@@ -7,14 +7,12 @@ process imports no torch. Slices are imported when first asked, so that the firs
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec, Recognition, Target
-from inspector.checkpoint.several import equal_sets
-from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import KeysDoNotFit, NeedsWholeFile, ReadError
 from inspector.flops.report import CostReport
 from inspector.jobs.job import Job
@@ -22,15 +20,11 @@ from inspector.jobs.subjects import FileRef, ModelFacts
 from inspector.kept_with import KeptWith
 from inspector.keys.report import KeyReport, RepairPlan
 from inspector.params.report import ParameterReport
-from inspector.units import counted
-from inspector.web import assumptions, jobs, own_code, remote_files
+from inspector.web import assumptions, jobs, own_code, remote_files, states
 from inspector.web.session import Hand
 from inspector.web.store import the_store
-from inspector.web.text import visible
 
 _Path = tuple[str, ...] | None
-# Of the session: which of a file's state dicts was chosen.
-_STATE_OF = "state-of/"
 
 
 def checkpoint_of(hand: Hand) -> Checkpoint:
@@ -66,8 +60,8 @@ def open_anew(sha256: str, name: str) -> Checkpoint:
 def _path_of(hand: Hand, state: StateDict | None) -> _Path:
     """Of the state dict that is asked about: the given one, else the network that the visitor chose of several; None
     for the likeliest weights."""
-    chose = st.session_state.get(f"{_STATE_OF}{hand.sha256}") is not None
-    asked = state or (meant_state(checkpoint_of(hand)) if chose else None)
+    chose = states.path_of(hand.sha256) is not None
+    asked = state or (states.meant_state(checkpoint_of(hand)) if chose else None)
     return asked.path if asked is not None else None
 
 
@@ -144,6 +138,19 @@ def _why_another(sha256: str, name: str, path: _Path) -> str:
 
     checkpoint = _open(sha256, name)
     return why(checkpoint, _recognition(sha256, name, path), _state(checkpoint, path))
+
+
+def whose_costs(hand: Hand, state: StateDict | None = None) -> str:
+    """Whose costs are counted where the file holds more or less than what it was recognised as; "" for its own."""
+    return _whose_costs(hand.sha256, hand.name, _path_of(hand, state))
+
+
+@st.cache_resource(max_entries=48, show_spinner="Comparing keys …")
+def _whose_costs(sha256: str, name: str, path: _Path) -> str:
+    from inspector.keys.runnable import whose_costs as whose
+
+    checkpoint = _open(sha256, name)
+    return whose(checkpoint, _recognition(sha256, name, path), _state(checkpoint, path))
 
 
 def why_unfit(hand: Hand) -> str:
@@ -252,85 +259,6 @@ def confirmed_of(hand: Hand, state: StateDict | None = None) -> str:
     """Label of the recognised architecture with what this visitor confirmed of it; "" where there is nothing."""
     best = recognition_of(hand, state).best
     return "" if best is None else assumptions.confirmed_label(best.spec)
-
-
-def state_label(state: StateDict) -> str:
-    """How a state dict is called in a selection: its path in the file and what it is for."""
-    role = "" if state.role.value in state.label.split(".") else f"{state.role.value}, "
-    return f"{state.label} ({role}{counted(len(state.tensors), 'tensor')})"
-
-
-_NO_MODEL = (StateRole.OPTIMIZER, StateRole.TRAINING)
-
-
-def choose_state(checkpoint: Checkpoint, *, models_only: bool = False) -> StateDict | None:
-    """The state dict to look at: a selection where the file holds several, the same on every page. None when it holds
-    none.
-
-    models_only: leave out the optimizer's, which no architecture has.
-    """
-    preferred = checkpoint.weights
-    # A lone metric beside the weights is no model; it stands on the Contents page.
-    states = [
-        s
-        for s in checkpoint.state_dicts
-        if s is preferred or (len(s.tensors) > 1 and not (models_only and s.role in _NO_MODEL))
-    ]
-    if len(states) < 2:
-        return preferred
-    held = chosen_state(checkpoint)
-    wanted = held if any(s is held for s in states) else preferred
-    key = f"state-{checkpoint.origin.sha256}-{models_only}"
-    st.session_state[key] = next((i for i, s in enumerate(states) if s is wanted), 0)
-    chosen = st.selectbox(
-        "State dict",
-        range(len(states)),
-        format_func=lambda i: visible(state_label(states[i])),
-        # Another file has other ones: the choice belongs to this file.
-        key=key,
-        on_change=_keep_choice,
-        args=(checkpoint, key, states),
-        width=420,
-    )
-    return states[chosen] if chosen is not None else None
-
-
-def choose_of_several(checkpoint: Checkpoint) -> StateDict | None:
-    """Of several networks the one that is meant, asked as one question; None until it is answered, and for a file of
-    one network."""
-    sets = equal_sets(checkpoint)
-    if not sets:
-        return None
-    held = meant_state(checkpoint)
-    key = f"set-{checkpoint.origin.sha256}"
-    st.session_state[key] = next((i for i, s in enumerate(sets) if s is held), None)
-    chosen = st.selectbox(
-        f"Which of its {len(sets):,} sets of weights is meant?",
-        range(len(sets)),
-        format_func=lambda i: visible(state_label(sets[i])),
-        key=key,
-        on_change=_keep_choice,
-        args=(checkpoint, key, sets),
-        placeholder="not said yet",
-        width=420,
-    )
-    return sets[chosen] if chosen is not None else None
-
-
-def meant_state(checkpoint: Checkpoint) -> StateDict | None:
-    """Of several networks in the file the one that the visitor chose, on whatever page; None for the likeliest."""
-    held = chosen_state(checkpoint)
-    return held if held is not None and any(held is state for state in equal_sets(checkpoint)) else None
-
-
-def chosen_state(checkpoint: Checkpoint) -> StateDict | None:
-    """What this visitor chose of the file's state dicts, on whatever page; None where nothing was chosen."""
-    return _state(checkpoint, st.session_state.get(f"{_STATE_OF}{checkpoint.origin.sha256}"))
-
-
-def _keep_choice(checkpoint: Checkpoint, key: str, states: Sequence[StateDict]) -> None:
-    chosen = st.session_state[key]
-    st.session_state[f"{_STATE_OF}{checkpoint.origin.sha256}"] = states[chosen].path if chosen is not None else None
 
 
 def _state(checkpoint: Checkpoint, path: _Path) -> StateDict | None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from inspector.units import counted
 from inspector.web import samples, session
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
-from inspector.web.server_paths import listing, server_root, store_path
+from inspector.web.server_paths import listing, named, server_root, store_path
 from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, the_store
 from inspector.web.text import plain, visible
@@ -48,15 +49,16 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
             choices,
             index=None,
             format_func=lambda choice: visible(choice.says),
-            placeholder=f"{len(choices)} files",
+            placeholder=f"type a part of the name: {counted(len(choices), 'file')}",
+            # Letters in their order, wherever they stand, find most of a folder of checkpoints.
+            filter_mode="contains",
             # Not every file of a large folder is listed.
             accept_new_options=server_root() is not None,
             key="second-choice",
         )
         if go.button("Compare", disabled=chosen is None, key="second-go", width="stretch") and chosen is not None:
             with said():
-                typed = _Choice(what=_SERVER, which=chosen, says=chosen) if isinstance(chosen, str) else chosen
-                _choose(_taken(hand, typed))
+                _choose(_taken(hand, _meant(chosen, choices) if isinstance(chosen, str) else chosen))
         offered = [sample for sample in samples.some(fitting) if sample.path.is_file()]
         with st.container(horizontal=True):
             for sample in offered:
@@ -118,6 +120,14 @@ def _choices(hand: Hand, itself: bool) -> list[_Choice]:
     return found + [
         _Choice(what=_SAMPLE, which=s.id, says=f"{s.title} (a sample)") for s in samples.chips() if not s.page
     ]
+
+
+def _meant(typed: str, choices: Sequence[_Choice]) -> _Choice:
+    """Of a piece of a name the one line that contains it, whatever kind it is of; else a path on the server. Raises
+    UsageError where several lines do."""
+    found = named(typed, [choice.says for choice in choices])
+    path = _Choice(what=_SERVER, which=typed, says=typed)
+    return next((choice for choice in choices if choice.says == found), path)
 
 
 def _taken(hand: Hand, choice: _Choice) -> Hand:

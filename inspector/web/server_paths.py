@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from inspector.checkpoint.digest import digest_of
-from inspector.errors import RefusedContent
+from inspector.errors import RefusedContent, UsageError
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.units import shorten_middle
@@ -16,6 +17,7 @@ from inspector.web.store import Stored, the_store
 
 # Read in a fraction of a second.
 _LARGE_NBYTES = 100_000_000
+_NAMED = 4
 
 
 def server_root() -> Path | None:
@@ -61,6 +63,23 @@ def _refusal(relative: str, root: Path | None, what: str) -> RefusedContent:
         else "That path is outside the folder this server opens to visitors."
     )
     return RefusedContent(says, hint="Choose one from the list on the Open page.")
+
+
+def named(typed: str, offered: Iterable[str]) -> str:
+    """What a visitor means who typed it into a box that offers these: the path itself where there is one, else the one
+    of them that contains it. Raises UsageError where several do; what nobody knows comes back as it is."""
+    listed = list(offered)
+    root = server_root()
+    if typed in listed or is_folder(typed) or (root is not None and is_inside(root / typed, root)):
+        return typed
+    found = [path for path in listed if typed.casefold() in path.casefold()]
+    if len(found) < 2:
+        return found[0] if found else typed
+    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    raise UsageError(
+        f"{len(found):,} of what is listed contain {shorten_middle(typed, 60)!r}: {', '.join(found[:_NAMED])}{more}.",
+        hint="Type more of the name, or choose one from the list.",
+    )
 
 
 def resolve_in_root(relative: str) -> Path:

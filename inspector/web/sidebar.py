@@ -9,7 +9,7 @@ import streamlit as st
 from inspector.errors import InspectorError
 from inspector.units import human_bytes, shorten_middle
 from inspector.web import session, shelf
-from inspector.web.file_report import report_button, show_what_is_in_it
+from inspector.web.file_report import report_dialog
 from inspector.web.guard import said
 from inspector.web.reports import checkpoint_of
 from inspector.web.text import escaped, mono, plain
@@ -60,16 +60,7 @@ def _draw_hand(hand: session.Hand) -> None:
         if not hand.is_elsewhere and st.button(
             "Make a report", key="side-report", icon=":material/article:", type="tertiary"
         ):
-            _report(hand)
+            report_dialog(hand)
         if st.button("Forget this file", key="forget", icon=":material/delete:", type="tertiary"):
             session.forget(hand)
             st.switch_page("pages/open.py")
-
-
-@st.dialog("Report")
-def _report(hand: session.Hand) -> None:
-    """On every page, and made only when it is asked for: the Overview asks beforehand what stands in it anyway."""
-    st.write(plain(f"Everything about {hand.name} on one page, to send on or to print."))
-    with said():
-        show_what_is_in_it(hand)
-        report_button(hand, key="dialog-report")

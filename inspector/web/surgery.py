@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from inspector.architectures.types import Recognition
@@ -9,6 +11,7 @@ from inspector.checkpoint.types import ModuleNode, StateDict
 from inspector.errors import InspectorError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination, Held
+from inspector.keys.written import written_code
 from inspector.surgery.report import Drop, Extract, Initial, NewHead, Operation, SurgeryReport
 from inspector.units import counted, human_bytes
 from inspector.web import jobs, reports, writing
@@ -120,7 +123,9 @@ def _show_writing(hand: Hand, state: StateDict, report: SurgeryReport, steps: tu
     def make() -> Underway:
         return writing.write(job, options, name="surgery", stem=f"{writing.stem_of(hand.name)}_surgery")
 
-    writing.write_button(f"surgery/{hand.sha256}/{state.path}/{steps}/{options}", make, key="surgery-write")
+    lines_of = partial(written_code, plan=report.plan, spec=report.target.spec)
+    slot = f"surgery/{hand.sha256}/{state.path}/{steps}/{options}"
+    writing.write_button(slot, make, key="surgery-write", lines_of=lines_of)
 
 
 def _show_freezing(hand: Hand, report: SurgeryReport, modules: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.jobs.subjects import Destination
 from inspector.keys.folding import folded_line
+from inspector.keys.written import written_code
 from inspector.progress import Stopped
 from inspector.units import human_bytes, parse_size
 from inspector.web import downloads, jobs, reports, uploads
@@ -22,7 +23,7 @@ from inspector.web.exports_kept import Underway, Written, the_kept
 from inspector.web.proof_table import proof_table
 from inspector.web.session import Hand, owner
 from inspector.web.store import the_store
-from inspector.web.text import escaped, mono, plain
+from inspector.web.text import escaped, mono, plain, visible
 
 _LABELS = {"safetensors": ".safetensors", "pth": ".pth", "pth-legacy": ".pth for torch before 1.6"}
 _DTYPES = ("", "float32", "float16", "bfloat16")
@@ -58,6 +59,8 @@ def choose_options(key: str = "") -> Options:
 
 
 JobOf = Callable[[Destination], Job]
+# The names under which the visitor has the files -> the lines that load them.
+LinesOf = Callable[[Sequence[str]], str]
 
 
 def job_of(kind: str, hand: Hand, *more: object, state: StateDict | None = None) -> Job:
@@ -98,15 +101,22 @@ def write(job: JobOf, options: Options, *, name: str, stem: str) -> Underway:
     return Underway(running=running, folder=folder, stem=stem)
 
 
-def write_button(slot: str, make: Callable[[], Underway], *, key: str = "write", disabled: bool = False) -> None:
+def write_button(
+    slot: str,
+    make: Callable[[], Underway],
+    *,
+    key: str = "write",
+    disabled: bool = False,
+    lines_of: LinesOf = written_code,
+) -> None:
     """The button, and what came of it, or how far it is. slot: what the file is about, its digest, and everything that
-    was chosen; what was written of the file with other choices stands below."""
+    was chosen; what was written of the file with other choices stands below. lines_of: how it is loaded."""
     clicked = st.button("Write and verify", type="primary", key=key, icon=":material/save:", disabled=disabled)
     if clicked and not the_kept.is_underway(owner(), slot):
         the_kept.begin(owner(), slot, make())
     written = _show(slot)
     if written is not None:
-        show_written(written, key=key)
+        show_written(written, key=key, lines_of=lines_of)
     group = "/".join(slot.split("/")[:2]) + "/"
     others = the_kept.others(owner(), group, slot)[:_MOST_OTHERS]
     if others:
@@ -129,8 +139,8 @@ def _show(slot: str) -> Written | None:
     return held if isinstance(held, Written) else None
 
 
-def show_written(written: Written, *, key: str = "write") -> None:
-    """The proofs, what is not in the file, and the links."""
+def show_written(written: Written, *, key: str = "write", lines_of: LinesOf = written_code) -> None:
+    """The proofs, what is not in the file, the links, and the lines that load what comes by them."""
     report = written.report
     files = _named_files(written)
     digest = f", sha256 {mono(report.sha256[:16])}" if report.sha256 else ""
@@ -164,6 +174,9 @@ def show_written(written: Written, *, key: str = "write") -> None:
                 icon=":material/download:",
                 key=f"{key}-download-{place}",
             )
+    if files:
+        st.caption("Load what you downloaded:")
+        st.code(visible(lines_of([name for _, name in files])), language="python")
 
 
 def _named_files(written: Written) -> list[tuple[Path, str]]:

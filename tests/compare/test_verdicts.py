@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from inspector.compare.diff import compare_checkpoints
+from inspector.compare.optimizer_names import entry_names
 from inspector.compare.report import Diff, OtherKind, Relation
 from inspector.compare.verdicts import VERDICTS
 from tests.compare.files import bf16, compare, opened
@@ -152,3 +153,48 @@ def test_code_and_shared_memory(tmp_path: Path) -> None:
     assert "print" in kinds[OtherKind.CODE].where
     assert (kinds[OtherKind.SHARING].a, kinds[OtherKind.SHARING].b) == ("one memory", None)
     assert kinds[OtherKind.SHARING].where == "a, b"
+
+
+def _trained(folder: Path, name: str, *, steps: int) -> Path:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(steps):
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+    path = folder / name
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    return path
+
+
+def test_entries_of_an_optimizer_have_the_names_of_their_parameters(tmp_path: Path) -> None:
+    files = [opened(_trained(tmp_path, f"{n}.pth", steps=n)) for n in (1, 2)]
+    found = compare_checkpoints(*files).others
+    names = {change.where: change.parameter for change in found if change.kind is OtherKind.OPTIMIZER}
+    assert names["optimizer: state.2.step"] == "1.weight" and names["optimizer: state.1.step"] == "0.bias"
+    entries = entry_names(files[0], next(s for s in files[0].state_dicts if s.path == ("optimizer",)))
+    assert entries.why_not == "" and entries.name("state.3.exp_avg") == "1.bias"
+    assert entries.name("param_groups") == ""
+
+
+def test_where_the_order_proves_nothing_the_entries_have_no_names_and_the_reason_stands(tmp_path: Path) -> None:
+    moments = {n: {"exp_avg": torch.ones(7), "exp_avg_sq": torch.ones(7)} for n in range(2)}
+    optimizer = {"state": moments, "param_groups": [{"lr": 0.1, "params": [0, 1]}]}
+    torch.save(
+        {"model": {"a.weight": torch.ones(3, 3), "a.bias": torch.ones(3)}, "optimizer": optimizer}, tmp_path / "a"
+    )
+    checkpoint = opened(tmp_path / "a")
+    entries = entry_names(checkpoint, next(s for s in checkpoint.state_dicts if s.path == ("optimizer",)))
+    assert entries.of == {} and entries.why_not
+    assert entry_names(checkpoint, checkpoint.weights).why_not == ""
+
+
+def test_parameters_of_a_group_are_one_line(tmp_path: Path) -> None:
+    for name, params in (("a", [0, 1, 2]), ("b", [0, 1, 2, 3]), ("c", [0, 2, 1])):
+        content = {"optimizer": {"state": {}, "param_groups": [{"lr": 0.1, "params": params}]}, "w": torch.ones(2)}
+        torch.save(content, tmp_path / name)
+    for other, says in (("b", "4 parameters (0 to 3)"), ("c", "3 parameters (0, 2, 1)")):
+        found = compare_checkpoints(opened(tmp_path / "a"), opened(tmp_path / other)).others
+        assert [(c.where, c.a, c.b) for c in found if "params" in c.where] == [
+            ("optimizer.param_groups.0.params", "3 parameters (0 to 2)", says)
+        ]

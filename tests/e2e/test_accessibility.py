@@ -193,7 +193,7 @@ def _contents(examiner: Examiner, samples: Path) -> None:
     page.get_by_role("figure", name="Layers by values heat strip").wait_for()
     examiner.look_thoroughly("Overview")
     page.get_by_role("button", name="Make a report").click()
-    page.get_by_test_id("stDialog").get_by_role("button", name="Report").wait_for()
+    page.get_by_test_id("stDialog").get_by_role("button", name="Download").wait_for()
     examiner.look("Overview, report", narrow=True)
     # axe cannot tell what ground a dialog stands on: in the dark theme a caption has the letters' own colour.
     assert page.evaluate(_CAPTION_OF_DIALOG) == [True]

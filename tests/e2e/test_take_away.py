@@ -25,8 +25,13 @@ def test_a_link_a_figure_and_a_report(visitor, samples: Path, tmp_path: Path) ->
         assert saved.value.suggested_filename == f"treemap.{kind.lower()}"
         assert Path(saved.value.path()).read_bytes().startswith(begins)
 
+    page.get_by_role("button", name="Report", exact=True).click()
+    handed = page.get_by_test_id("stDialog").get_by_role("button", name="Download shapes_sick-report.html")
+    handed.wait_for()
+    assert "6 findings, 338 tensors with their numbers" in page.get_by_test_id("stDialog").inner_text()
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Report", exact=True).click()
+        handed.click()
+    page.keyboard.press("Escape")
     saved.value.save_as(tmp_path / "report.html")
     context = page.context.browser.new_context(offline=True, java_script_enabled=False)
     try:

@@ -9,9 +9,11 @@ import torch
 import torchvision
 from safetensors.torch import save_file
 
+from inspector.exports.export import export_repaired
 from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
+from inspector.keys.written import written_code
 from inspector.readers import open_checkpoint
 
 
@@ -220,3 +222,33 @@ def test_what_only_the_order_has_placed_is_written_as_a_table_of_modules(tmp_pat
     made = apply_plan(checkpoint, plan)
     assert list(state) == list(made) and all(torch.equal(state[key], made[key]) for key in made)
     assert all(torch.equal(t, model.state_dict()[key]) for key, t in fresh.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("out.safetensors", {"writer": "safetensors"}),
+        ("out.pth", {}),
+        ("shards", {"writer": "safetensors", "shard_nbytes": 40}),
+        ("whole.pth", {"optimizer": True}),
+    ],
+)
+def test_the_written_file_is_loaded_by_lines_of_its_own(name, options, tmp_path, target_of, monkeypatch):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    held = {f"module.{n}": t for n, t in model.state_dict().items()}
+    torch.save({"model": held, "optimizer": optimizer.state_dict()}, tmp_path / "a.pth")
+    goal = target_of({n: tuple(t.shape) for n, t in model.state_dict().items()})
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    plan = diagnose(checkpoint, goal).plan
+    report = export_repaired(checkpoint, plan, goal, tmp_path / name, **options)
+    folder = tmp_path / name if len(report.files) > 1 else tmp_path
+    access = plan.access if report.optimizers else ()
+    code = written_code([file.name for file in report.files], plan, access=access)
+    assert "a.pth" not in code and "rename" not in code and "strict=True" in code
+    fresh = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 5))
+    run(code, fresh, folder, monkeypatch)
+    for key, tensor in model.state_dict().items():
+        assert torch.equal(fresh.state_dict()[key], tensor)

@@ -13,7 +13,7 @@ from inspector.architectures.recognise import recognise
 from inspector.checkpoint.types import Checkpoint
 from inspector.cli.main import run
 from inspector.inspection import Question, inspect
-from inspector.keys.runnable import why_another
+from inspector.keys.runnable import whose_costs, why_another
 from inspector.readers import open_checkpoint
 
 
@@ -83,3 +83,34 @@ def test_no_command_counts_or_draws_the_stock_network_for_it(
     out, err = capsys.readouterr()
     assert not out and "conv1.weight is 64x3x3x3, not 64x3x7x7" in " ".join(err.split())
     assert "code:model.py:build" in err
+
+
+def _without_head(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor for name, tensor in state.items() if not name.startswith("fc.")}
+
+
+def _with_loss(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {f"model.{name}": tensor for name, tensor in state.items()} | {"criterion.weight": torch.ones(3)}
+
+
+def _with_neck(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {**_without_head(state), "neck.weight": torch.ones(4, 512), "neck.bias": torch.ones(4)}
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (dict, ()),
+        (lambda state: {f"module.{name}": tensor for name, tensor in state.items()}, ()),
+        (_without_head, ("2 tensors of it (fc.weight first) are not in the file.",)),
+        (_with_loss, ("1 tensor of the file (criterion.weight) takes no part in it.",)),
+        (_with_neck, ("2 tensors of it (fc.weight first)", "2 tensors of the file (neck.weight first) take no part")),
+    ],
+)
+def test_costs_of_a_part_or_of_a_whole_with_more_say_whose_they_are(change, parts: tuple[str, ...], tmp_path: Path):
+    torch.save(change(torchvision.models.resnet18(num_classes=3).state_dict()), tmp_path / "a.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    says = whose_costs(checkpoint, recognise(checkpoint))
+    assert bool(says) == bool(parts) and ("torchvision/resnet18" in says or not parts)
+    for part in parts:
+        assert part in says

@@ -140,6 +140,11 @@ def test_a_long_strip_has_a_readable_number_of_labels() -> None:
     assert len(figure.data[0].y) == 250
     assert max(len(text) for text in figure.layout.yaxis.ticktext) <= 32
     assert figure.layout.height <= 900
+    small = fingerprint_figure(
+        Fingerprint(names=names, edges=(-1.0, 1.0), shares=((1.0,),) * 500, scale="rms"), labels=12, width=22
+    )
+    assert 6 <= len(small.layout.yaxis.tickvals) <= 12
+    assert max(len(text) for text in small.layout.yaxis.ticktext) <= 22
 
 
 def test_neighbours_that_share_a_row_show_their_mean() -> None:

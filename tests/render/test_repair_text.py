@@ -53,7 +53,7 @@ def test_hundreds_of_keys_are_a_few_lines() -> None:
     assert text.count("\n") < 20
     assert "Missing  400 keys" in text
     assert "   100  layer3.*.conv.{weight,bias}" in text
-    assert "As it is: 0 fit, 400 missing, 1 unexpected, 0 of another shape." in text
+    assert "By name and shape: 0 fit, 400 missing, 1 unexpected, 0 of another shape." in text
     assert text.count("Other network.") == 1
 
 
@@ -73,7 +73,13 @@ def test_rules_come_with_three_examples_before_what_is_left_and_the_questions_la
     )
     question = Ambiguity(id="twins", question="Which one?", options=(("ema", "the averaged"), ("raw", "the trained")))
     text = _text(_report(plan=_plan(rules=(use,), ambiguities=(question,), missing=("fc.weight",), complete=False)))
-    order = ["Target  torchvision/resnet18", "It fits.", 'drop the segment "module"', "module.c -> c", "As it is"]
+    order = [
+        "Target  torchvision/resnet18",
+        "It fits.",
+        'drop the segment "module"',
+        "module.c -> c",
+        "By name and shape",
+    ]
     order += ["Missing  1 key", "fc.weight", "Which one?", "--choose twins=ema"]
     places = [text.index(part) for part in order]
     assert places == sorted(places)

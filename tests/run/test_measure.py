@@ -333,3 +333,36 @@ def test_from_last_quantiles_and_the_tensor_to_begin_with(tmp_path: Path) -> Non
     of[2]["conv.weight"][0] = float("nan")
     report = measure_run(save_all(tmp_path, of))
     assert report.tensors[proposed_row(report)].name == "conv.weight"
+
+
+@pytest.mark.parametrize(
+    ("rates", "ids", "says"),
+    [
+        (
+            (1e-3, 1e-3, 1e-3, 0.1, 1e-3, 1e-3),
+            ["run-rate-jump"],
+            "jumps from 0.001 to 0.1 (100 times) in epoch_4.pth, and is",
+        ),
+        ((1e-3, 1e-3, 1e-3, 0.1, 0.1, 0.1), ["run-rate-jump"], "jumps from 0.001 to 0.1 (100 times) in epoch_4.pth."),
+        ((1e-3, 9e-4, 8e-4, 0.05, 7e-4, 6e-4), ["run-rate-jump"], "and is 0.0007 again in epoch_5.pth."),
+        # A warm-up, one cycle, cycles, a decay: none of them jumps.
+        ((1e-6, 1e-4, 1e-3, 1e-3, 1e-3, 9e-4), [], ""),
+        ((4e-5, 5e-4, 1e-3, 7e-4, 3e-4, 1e-5), [], ""),
+        ((1e-3, 1e-3, 5e-4, 2e-4, 1e-4, 1e-6), [], ""),
+        ((1e-3, 1e-3, 0.1, 1e-3, 1e-3, 0.1), [], ""),
+    ],
+)
+def test_a_rate_that_jumps_is_said(tmp_path: Path, rates: tuple[float, ...], ids: list[str], says: str) -> None:
+    found = measure_run(
+        [
+            save(tmp_path, f"epoch_{n}.pth", state, epoch=n, lr=lr)
+            for n, (state, lr) in enumerate(zip(states(6), rates, strict=True), 1)
+        ]
+    ).findings
+    told = [finding for finding in found if finding.id.startswith("run-rate")]
+    assert [finding.id for finding in told if finding.id == "run-rate-jump"] == ids
+    assert all(says in finding.says for finding in told) or not ids
+    # Back again at once it is an accident; else it may be meant.
+    assert [finding.severity.value for finding in told if ids] == [
+        "warning" if "and" in says else "notice" for _ in ids
+    ]

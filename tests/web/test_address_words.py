@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.errors import AddressRefused
-from inspector.web.addresses import refuse_other_schemes
+from inspector.errors import AddressError, AddressRefused
+from inspector.web.addresses import _hub_named, refuse_other_schemes
 from inspector.web.remote_files import read_so_far
 
 REFUSED = {
@@ -35,3 +35,11 @@ def test_a_header_that_took_most_of_the_file_is_not_called_only_a_header() -> No
     assert "13.2 MB of 13.2 MB were read" in read_so_far(13_193_000, 13_216_000)
     assert "Only its header was read" in read_so_far(262_000, 44_800_000)
     assert "Only its header was read" in read_so_far(1_640, 1_640)
+
+
+def test_an_id_that_no_network_leads_to_is_named_and_a_refusal_stays_itself() -> None:
+    with pytest.raises(AddressError, match="this server, so lab/net was not looked up") as error, _hub_named("lab/net"):
+        raise AddressError("The name hub.example stands for no address here.") from OSError("no name")
+    assert "The name hub.example stands for no address here." in error.value.says
+    with pytest.raises(AddressError, match=r"^It asks for a login"), _hub_named("lab/net"):
+        raise AddressError("It asks for a login.")

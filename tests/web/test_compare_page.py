@@ -103,3 +103,21 @@ def test_two_that_have_nothing_in_common(app: AppTest, states: Any) -> None:
     page = opened(app, **{"with": second})
     assert "nothing in common" in answer(page)
     assert not page.error
+
+
+def test_rows_of_two_optimizers_have_the_names_of_their_parameters(app: AppTest) -> None:
+    def trained(steps: int) -> dict[str, Any]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(steps):
+            model(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+        return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+
+    first, second = hold(app, ("a.pth", trained(1)), ("b.pth", trained(2)))
+    app.session_state[f"state-of/{first}"] = ("optimizer",)
+    page = opened(app, **{"with": second})
+    (frame,) = (f.value for f in page.dataframe)
+    named = dict(zip(frame["Tensor"], frame["Parameter"], strict=True))
+    assert named["state.2.exp_avg"] == "1.weight" and named["state.1.exp_avg_sq"] == "0.bias"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from inspector import read_report
+from inspector.units import human_bytes
 from inspector.web import charts, file_report, uploads
 from inspector.web.session import Hand
 from tests.file_report.made import ROOT, SAMPLES
@@ -26,11 +26,11 @@ def _hold(app: AppTest, name: str) -> Hand:
 
 
 @pytest.fixture
-def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
-    """What the download buttons of a page would make, by file name."""
-    found: dict[str, Callable[[], str]] = {}
+def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """What the download buttons of a page hand out, by file name."""
+    found: dict[str, bytes] = {}
 
-    def button(label: str, data: Callable[[], str], *, file_name: str, **_: object) -> bool:
+    def button(label: str, data: bytes, *, file_name: str, **_: object) -> bool:
         found[file_name] = data
         return False
 
@@ -39,13 +39,20 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
 
 
 def test_the_overview_offers_the_report_with_numbers_proofs_and_kept_maps(
-    app: AppTest, offered: dict[str, Callable[[], str]], tmp_path: Path
+    app: AppTest, offered: dict[str, bytes], tmp_path: Path
 ) -> None:
     hand = _hold(app, "shapes_dp.pth.tar")
     app.session_state["kept-maps"] = {hand.sha256: (kept_map(b"png"),), "0" * 64: (kept_map(), kept_map())}
     app.run().switch_page("pages/overview.py").run()
+    assert not app.exception and not offered
+    app.button(key="file-report").click().run()
     assert not app.exception
-    html = offered["shapes_dp-report.html"]()
+    html = offered["shapes_dp-report.html"].decode()
+    (says,) = [m.value.replace("\\", "") for m in app.markdown if "is made" in m.value]
+    assert says.startswith(
+        f"shapes_dp-report.html is made: {human_bytes(len(html.encode()))}. In it: what the file is, "
+    )
+    assert "338 tensors with their numbers, the repair with 6 proofs and 1 heat map." in says
     (tmp_path / "r.html").write_text(html, encoding="utf-8")
     report = read_report(tmp_path / "r.html")
     assert report.file.sha256 == hand.sha256 and report.numbers_read
@@ -53,24 +60,23 @@ def test_the_overview_offers_the_report_with_numbers_proofs_and_kept_maps(
     assert len(report.maps) == 1 and "<h2>Where it looks</h2>" in html
 
 
-def test_every_page_offers_the_report_when_asked(app: AppTest, offered: dict[str, Callable[[], str]]) -> None:
+def test_every_page_offers_the_report_when_asked(app: AppTest, offered: dict[str, bytes]) -> None:
     hand = _hold(app, "shapes_dp.pth.tar")
     app.session_state["kept-maps"] = {hand.sha256: (kept_map(b"png"),)}
     app.run().switch_page("pages/contents.py").run()
     assert not offered
     app.button(key="side-report").click().run()
     assert not app.exception and set(offered) == {"shapes_dp-report.html"}
-    assert any("1 heat map kept on Explain" in caption.value for caption in app.caption)
-    assert "<h2>Where it looks</h2>" in offered["shapes_dp-report.html"]()
+    assert any("and 1 heat map." in m.value.replace("\\", "") for m in app.markdown)
+    assert "<h2>Where it looks</h2>" in offered["shapes_dp-report.html"].decode()
 
 
-def test_a_file_without_weights_has_a_report_too(
-    app: AppTest, offered: dict[str, Callable[[], str]], tmp_path: Path
-) -> None:
+def test_a_file_without_weights_has_a_report_too(app: AppTest, offered: dict[str, bytes], tmp_path: Path) -> None:
     _hold(app, "bare_tensor.pt")
     app.run().switch_page("pages/overview.py").run()
+    app.button(key="file-report").click().run()
     assert not app.exception
-    (tmp_path / "r.html").write_text(offered["bare_tensor-report.html"](), encoding="utf-8")
+    (tmp_path / "r.html").write_bytes(offered["bare_tensor-report.html"])
     assert read_report(tmp_path / "r.html").repair is None
 
 

@@ -22,7 +22,7 @@ from inspector.survey.members import member_source, survey_source
 from inspector.survey.networks import network_of
 from inspector.survey.report import RowKind, Survey
 from inspector.survey.row import Reading
-from inspector.web import jobs, shelf, uploads
+from inspector.web import jobs, server_paths, shelf, uploads
 from inspector.web.store import Stored
 from inspector.web.tar_chunks import tar_chunks
 from tests.compare.files import write
@@ -91,6 +91,37 @@ def test_every_member_has_a_row_and_the_worst_is_first(app: AppTest, members: di
     assert "4 checkpoints, 2 other files. 1 file has an error." in says
 
 
+def _click(app: AppTest, place: int, column: str = "") -> None:
+    cells = [(place, column)] if column else []
+    selection = {"rows": [] if column else [place], "columns": [], "cells": cells}
+    app.session_state["files-table-All-"] = {"selection": selection}
+    app.run()
+    assert not app.exception
+
+
+def test_a_name_opens_its_file_and_the_way_back_finds_the_row(app: AppTest, members: dict[str, bytes]) -> None:
+    app.session_state["owner"] = "me"
+    members["photos/run/copy.safetensors"] = members["photos/run/a.safetensors"]
+    file = stored(tar(members), "photos.tar")
+    app.session_state["shelf"] = shelf.Shelf(name="photos.tar", sha256=file.sha256)
+    on_files(app.run())
+    names = [name for _, name, _ in table(app)]
+    says = next(e.proto.body for e in app.get("html") if "mi-answer" in e.proto.body)
+    assert "2 of them are byte for byte the same as another." in says
+    place = names.index("run/copy.safetensors")
+    # Any other cell of its row, and the row's own box, show what was found in it.
+    for column in ("Bytes", ""):
+        _click(app, place, column)
+        assert "hand" not in app.session_state or app.session_state["hand"] is None
+        found = " ".join(e.proto.body for e in app.get("html"))
+        assert "Byte for byte the same as photos.tar/photos/run/a.safetensors." in found
+    _click(app, place, "File")
+    assert app.session_state["hand"].name == "copy.safetensors"
+    on_files(app)
+    assert any(button.key == "open-row" for button in app.button)
+    assert any("run/copy" in text.value.replace("\\", "") for text in app.markdown)
+
+
 @pytest.mark.parametrize("path", ["photos/run/b.safetensors", "photos/more.tar/c.safetensors", "photos/old/evil.pth"])
 def test_a_member_is_its_own_bytes(members: dict[str, bytes], path: str) -> None:
     source = member_source(BufferSource(tar(members), "photos.tar"), path, DEFAULT_LIMITS)
@@ -156,6 +187,17 @@ def test_a_folder_of_the_server_is_a_table_and_nothing_outside_is_read(
     assert rows["photos/old/evil.pth"][0] == "Error"
     with pytest.raises(RefusedContent, match="outside the folder"):
         shelf.resolve_folder("../")
+
+
+def test_a_piece_of_a_name_is_the_one_file_that_has_it_and_of_several_none(root: Path) -> None:
+    offered = ("./", "photos/", "photos/run/a.safetensors", "photos/run/b.safetensors", "photos/old/evil.pth")
+    assert server_paths.named("EVIL", offered) == "photos/old/evil.pth"
+    # What is there under that very path, listed or not, needs no guess.
+    assert server_paths.named("photos/run", offered) == "photos/run"
+    assert server_paths.named("photos/more.tar", offered) == "photos/more.tar"
+    assert server_paths.named("nothing like it", offered) == "nothing like it"
+    with pytest.raises(UsageError, match=r"2 of what is listed contain 'safetensors': photos/run/a.safetensors, "):
+        server_paths.named("safetensors", offered)
 
 
 def test_a_folder_whose_look_outlasts_a_run_of_the_page_is_looked_at_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -237,6 +238,17 @@ def test_the_form_leads_back_to_this_server_only() -> None:
         answer = _enter(client, KEY.secret, follow)
         assert (answer.status, answer.headers["location"]) == (303, to)
     assert _client(LOCKED).ask("POST", "/inspector/enter", b"x" * 100_000).status == 403
+
+
+def test_the_page_after_a_wrong_secret_still_knows_the_link_when_it_is_loaded_again() -> None:
+    client = _client(LOCKED)
+    page = _enter(client, "wrong", "/repair?file=abc&state=ema").text
+    way = html.unescape(re.search(r'action="([^"]+)"', page)[1])  # type: ignore[index]
+    assert "it opens the link that you followed" in page
+    assert client.get(way).headers["location"] == "/repair?file=abc&state=ema"
+    for follow in ("//evil", "https://evil", "/\\evil", ""):
+        assert client.get(f"/inspector/enter?follow={follow}").headers["location"] == "/"
+    assert "link that you followed" not in client.get("/overview").text
 
 
 def test_wrong_secrets_are_told_and_counted() -> None:

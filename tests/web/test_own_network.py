@@ -296,6 +296,14 @@ def test_what_is_only_near_a_known_network_has_not_its_costs_and_own_code_counts
     assert f"{stem + sum(stages) + 512 * 3:,}" in _says(own)
 
 
+def test_overview_says_what_can_be_done_with_what_is_only_near_a_known_network(own: AppTest, tmp_path: Path) -> None:
+    _take_near(own, tmp_path)
+    _page(own.run(), "overview")
+    assert not own.exception and not own.error
+    assert "What can be done with it" in [one.value for one in own.header]
+    assert any("This file is not torchvision" in str(one.value).replace("\\", "") for one in own.caption)
+
+
 def test_explain_offers_own_code_for_what_is_only_near_a_known_network(own: AppTest, tmp_path: Path) -> None:
     _take_near(own, tmp_path)
     _page(own.run(), "explain")

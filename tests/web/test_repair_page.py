@@ -16,6 +16,7 @@ from tests.web.finishing import finish
 from tests.web.recents import opened_before, remember
 
 ROOT = Path(__file__).resolve().parents[2]
+PAIR = (("model", 1.0), ("model_ema", 2.0))
 MODEL = """
 from torch import nn
 
@@ -208,3 +209,54 @@ def test_of_half_a_file_nothing_is_tried_and_what_is_whole_can_be_saved(app: App
     app.switch_page("pages/convert.py").run()
     (box,) = [box for box in app.checkbox if box.label.startswith("Leave out")]
     assert box.label == "Leave out 2 tensors that the file does not hold whole" and box.value
+
+
+def test_after_an_export_the_code_loads_what_was_downloaded(app: AppTest, tmp_path: Path, monkeypatch: Any) -> None:
+    shapes = {"0.weight": (2, 3), "0.bias": (2,)}
+    _open(app, {f"module.{n}": torch.ones(s) for n, s in shapes.items()}, tmp_path)
+    app.text_area[0].set_value("\n".join(shapes)).run()
+    assert [box.value for box in app.code if "load_file" in box.value] == []
+    app.button(key="write").click().run()
+    finish(app)
+    assert not app.exception
+    (lines,) = [box.value for box in app.code if "load_file" in box.value]
+    assert "own_repaired.safetensors" in lines
+    (made,) = uploads.the_store().exports.rglob("*.safetensors")
+    (tmp_path / "own_repaired.safetensors").write_bytes(made.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    exec(lines, {"model": model})
+    assert all(bool((tensor == 1).all()) for tensor in model.state_dict().values())
+
+
+def _state_boxes(app: AppTest) -> list[Any]:
+    return [box for box in app.selectbox if str(box.key).startswith("state-")]
+
+
+def test_of_two_sets_of_weights_one_box_asks_and_the_address_has_the_answer(app: AppTest, tmp_path: Path) -> None:
+    sets = {name: {"fc.weight": torch.full((2, 2), value), "fc.bias": torch.full((2,), value)} for name, value in PAIR}
+    _open(app, sets, tmp_path)
+    app.text_area[0].set_value("fc.weight\nfc.bias").run()
+    (box,) = _state_boxes(app)
+    assert "Which one?" in box.label.replace("\\", "") and box.value is None and not app.radio
+    assert "state" not in app.query_params and "Verified" not in _headings(app)
+    box.set_value(1).run()
+    assert not app.exception
+    (box,) = _state_boxes(app)
+    assert box.label == "State dict" and box.value == 1
+    assert app.query_params["state"] == "model_ema" and "Verified" in _headings(app)
+    assert "state['model_ema']" in app.code[-1].value
+    # The likeliest is an answer, too, and is not asked about again.
+    box.set_value(0).run()
+    assert app.query_params["state"] == "model" and "Verified" in _headings(app) and len(_state_boxes(app)) == 1
+
+
+def test_a_link_has_the_state_dict_and_one_that_names_none_is_no_harm(app: AppTest, tmp_path: Path) -> None:
+    sets = {name: {"fc.weight": torch.full((2, 2), value), "fc.bias": torch.full((2,), value)} for name, value in PAIR}
+    for query, chosen in (("model_ema", 1), ("nothing/of%2Fthe", 0)):
+        fresh = AppTest.from_file(str(ROOT / "ui.py"), default_timeout=120)
+        fresh.query_params["state"] = query
+        _open(fresh, sets, tmp_path)
+        fresh.switch_page("pages/weights.py").run()
+        assert not fresh.exception
+        assert fresh.selectbox[0].label == "State dict" and fresh.selectbox[0].value == chosen

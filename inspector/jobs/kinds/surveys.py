@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from inspector.checkpoint.source import PathSource
 from inspector.errors import ReadError
 from inspector.jobs.bench import Bench
 from inspector.jobs.subjects import FileRef
+from inspector.limits import DEFAULT_LIMITS
 from inspector.survey.at_address import ArchiveAsked, survey_archive
+from inspector.survey.copies import in_archive, in_folder, say_copies
 from inspector.survey.members import survey_source
 from inspector.survey.networks import network_of
 from inspector.survey.report import Survey
@@ -27,9 +30,11 @@ def of_archive(bench: Bench, file: FileRef) -> Survey:
     source = PathSource(file.path, file.name)
     try:
         _, *rows = survey_source(source, file.name, _READING, progress=bench.progress)
+        with in_archive(source, DEFAULT_LIMITS) as opening:
+            told = say_copies(rows, opening)
     finally:
         source.close()
-    return Survey(name=file.name, rows=tuple(rows), skipped=(), seconds=time.monotonic() - began)
+    return Survey(name=file.name, rows=told, skipped=(), seconds=time.monotonic() - began)
 
 
 def of_address(bench: Bench, asked: ArchiveAsked) -> Survey:
@@ -41,4 +46,5 @@ def of_address(bench: Bench, asked: ArchiveAsked) -> Survey:
 
 def of_folder(bench: Bench, folder: Path) -> Survey:
     """Everything below a folder; what links lead to outside of it is not looked at."""
-    return survey_places((Place(where=folder),), _READING, git=False, links=False, progress=bench.progress)
+    found = survey_places((Place(where=folder),), _READING, git=False, links=False, progress=bench.progress)
+    return replace(found, rows=say_copies(found.rows, in_folder(folder)))

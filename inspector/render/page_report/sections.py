@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from inspector.file_report.report import FileReport, ParameterFacts, TensorFacts
 from inspector.findings import Finding, Severity
@@ -12,6 +13,7 @@ from inspector.render.page_report.depth import depth_figure
 from inspector.render.page_report.module_sizes import module_sizes
 from inspector.render.page_report.strip import fingerprint_strip
 from inspector.render.page_report.words import (
+    LOADING_WORDS,
     WORDS,
     drawing,
     facts,
@@ -68,7 +70,7 @@ def findings(report: FileReport) -> str:
     return section("Findings", cards + more(len(report.findings) - len(shown), "finding"))
 
 
-def card(finding: Finding) -> str:
+def card(finding: Finding, words: Mapping[Severity, str] = WORDS) -> str:
     """One finding: how bad, what, what to do, and what it rests on behind a click."""
     lines = [f"<li>{escaped(label)}: {mono(str(value))}</li>" for label, value in finding.evidence]
     lines += [f"<li>{mono(subject)}</li>" for subject in finding.subjects[:_SUBJECTS]]
@@ -77,7 +79,7 @@ def card(finding: Finding) -> str:
     evidence = folded("Evidence", f"<ul>{''.join(lines)}</ul>", printed=True) if lines else ""
     remedy = f'<p class="soft">{escaped(finding.remedy)}</p>' if finding.remedy else ""
     return (
-        f'<div class="finding {tone(finding.severity)}"><p><span class="tone">{WORDS[finding.severity]}</span> '
+        f'<div class="finding {tone(finding.severity)}"><p><span class="tone">{words[finding.severity]}</span> '
         f"{escaped(finding.says)} <span class=soft>({escaped(finding.id)})</span></p>{remedy}{evidence}</div>"
     )
 
@@ -152,8 +154,8 @@ def repair(report: FileReport) -> str:
     if found.refusal and found.refusal != found.says:
         inside += f'<p class="error tone">{escaped(found.refusal)}</p>'
     inside += (
-        f'<p class="soft">As it is: {found.matched:,} fit, {found.missing:,} missing, {found.unexpected:,} unexpected, '
-        f"{found.reshaped:,} of another shape.</p>"
+        f'<p class="soft">By name and shape: {found.matched:,} fit, {found.missing:,} missing, '
+        f"{found.unexpected:,} unexpected, {found.reshaped:,} of another shape.</p>"
     )
     if found.rules:
         rows = [
@@ -173,7 +175,8 @@ def repair(report: FileReport) -> str:
     # What stands above as a rule or as the answer is not said again.
     said = {rule.id for rule in found.rules}, {found.says, found.refusal}
     left = [f for f in found.findings if f.id not in said[0] and f.says not in said[1]]
-    inside += "".join(map(card, left[:_FINDINGS]))
+    # The answers above count errors and warnings of the file itself; these are about loading it, in its answer's words.
+    inside += "".join(card(finding, LOADING_WORDS) for finding in left[:_FINDINGS])
     if found.proofs:
         words = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "unknown")}
         proofs = [
@@ -181,6 +184,10 @@ def repair(report: FileReport) -> str:
             for proof in found.proofs
         ]
         inside += "<h3>Verified</h3>" + table(("Proof", "What was measured"), proofs)
+        failed = sum(proof.passed is False for proof in found.proofs)
+        if failed:
+            says = f"{counted(failed, 'proof fails', 'proofs fail')}: a repair like this is not written."
+            inside += f'<p class="error tone">{says}</p>'
     elif found.not_verified:
         inside += f'<p class="soft">{escaped(found.not_verified)}</p>'
     if found.code:

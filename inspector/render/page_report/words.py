@@ -9,6 +9,8 @@ from inspector.render.html_text import escaped
 from inspector.units import counted, shorten_middle
 
 WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "Info"}
+# Of what keeps a file from loading as it is, which is no error in it.
+LOADING_WORDS = {**WORDS, Severity.ERROR: "Fails", Severity.WARNING: "Not as it is"}
 _WIDEST = 90
 
 

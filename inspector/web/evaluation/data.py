@@ -20,7 +20,7 @@ from inspector.web import jobs, session
 from inspector.web.dropzone import drop_zone
 from inspector.web.explain.choices import folded
 from inspector.web.guard import said
-from inspector.web.server_paths import is_folder, listing, resolve_folder, server_root, store_path
+from inspector.web.server_paths import is_folder, listing, named, resolve_folder, server_root, store_path
 from inspector.web.store import Stored, the_store
 from inspector.web.text import plain
 
@@ -79,16 +79,18 @@ def _server_choice() -> None:
         "Or on this server",
         [*folders, *archives],
         index=None,
+        filter_mode="contains",
         placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
         accept_new_options=True,
         key="evaluation-server-path",
     )
     if st.button("Take it", disabled=choice is None, key="evaluation-take-path") and choice:
         with said():
-            if is_folder(choice):
-                _take(Held(name=choice, folder=choice))
+            path = named(choice, (*folders, *archives))
+            if is_folder(path):
+                _take(Held(name=path, folder=path))
             else:
-                _hold(store_path(choice))
+                _hold(store_path(path))
 
 
 def _hold(stored: Stored) -> None:

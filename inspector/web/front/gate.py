@@ -123,18 +123,16 @@ class Gate:
 
     async def _enter(self, scope: Scope, receive: Receive, key: Key) -> Response:
         if scope["method"] != "POST":
-            return RedirectResponse(f"{self._rules.base}/", 303)
+            # The page that says "wrong" stands at this address: loaded again, it goes on to what was asked for.
+            shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+            return RedirectResponse(_safe(shown.get("follow", ""), f"{self._rules.base}/"), 303)
         fields = dict(parse_qsl(await _body(receive), keep_blank_values=True))
         return self._admit(scope, key, fields.get("secret", ""), fields.get("follow", ""))
 
     def _admit(self, scope: Scope, key: Key, shown: str, follow: str) -> Response:
         """The cookie and the way on, without the secret in the address; or the question once more."""
         address = (scope.get("client") or ("", 0))[0]
-        # Anything else could lead to another site: "//elsewhere", "/\\elsewhere".
-        safe = follow if follow.startswith("/") and "\\" not in follow and not follow.startswith("//") else "/"
-        place, _, query = safe.partition("?")
-        fields = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != TOKEN_FIELD]
-        safe = f"{place}?{urlencode(fields)}" if fields else place
+        safe = _safe(follow)
         if not self._attempts.may_try(address):
             return self._ask(key, safe, 429, "Too many wrong ones. Wait a minute.")
         if not key.opens(shown):
@@ -180,6 +178,15 @@ class Gate:
         if first == "inspector":
             return path in _OWN or path.startswith((f"{DOWNLOAD_PATH}/", f"{STATIC_PATH}/"))
         return self._is_page(path) or path.strip("/") in self._rules.files or first in _FOLDERS
+
+
+def _safe(follow: str, home: str = "/") -> str:
+    """The way on, without the secret in it. Anything that could lead to another site ("//elsewhere", "/\\elsewhere")
+    leads home."""
+    safe = follow if follow.startswith("/") and "\\" not in follow and not follow.startswith("//") else home
+    place, _, query = safe.partition("?")
+    fields = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != TOKEN_FIELD]
+    return f"{place}?{urlencode(fields)}" if fields else place
 
 
 async def _body(receive: Receive) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from urllib.parse import urlencode
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b2426; --ground: #ffffff; --line: #dbe3e2; --lead: #0f766e; --link: #0f766e }
@@ -39,9 +40,14 @@ def sign_in(enter: str, follow: str, *, is_password: bool, says: str = "") -> st
         else "The server printed an address with a token when it was started: open that, or paste the token here."
     )
     trouble = f"<p><b>{escape(says)}</b></p>" if says else ""
+    if follow.rstrip("/").partition("?")[2]:
+        # The address that the server printed leads to its first page.
+        how = f"{how} Entered here, it opens the link that you followed."
+    way = urlencode({"follow": follow})
+    target = escape(f"{enter}?{way}")
     return _page(
         "This server asks who you are",
-        f'<p>{how}</p>{trouble}<form method="post" action="{escape(enter)}">'
+        f'<p>{how}</p>{trouble}<form method="post" action="{target}">'
         f'<input type="password" name="secret" aria-label="The {what}" placeholder="{what.capitalize()}" '
         'autocomplete="current-password" required autofocus>'
         f'<input type="hidden" name="follow" value="{escape(follow)}"><button>Open</button></form>',

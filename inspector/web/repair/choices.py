@@ -43,10 +43,12 @@ def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
     return held if isinstance(held, Answers) else Answers()
 
 
-def ask(plan: RepairPlan | None, answers: Answers) -> None:
-    """Open questions and lossy rules; a new answer makes a new diagnosis."""
+def ask(plan: RepairPlan | None, answers: Answers, *, apart: str = "") -> None:
+    """Open questions and lossy rules; a new answer makes a new diagnosis. apart: one that is asked elsewhere."""
     before = answers.as_key
     for question in plan.ambiguities if plan else ():
+        if question.question == apart:
+            continue
         # Places that were answered one by one are not asked about any more, and stay changeable.
         held = answers.asked.get(question.id)
         if held is None or held.options != question.options or not set(question.places) <= set(held.places):

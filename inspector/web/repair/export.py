@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -12,6 +13,7 @@ from inspector.errors import ExportError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.keys.report import RepairPlan
+from inspector.keys.written import written_code
 from inspector.web import jobs, reports, writing
 from inspector.web.repair.proofs import Against
 from inspector.web.session import Hand
@@ -40,7 +42,10 @@ def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, agains
         return writing.job_of("repaired", hand, *more)
 
     stem = f"{writing.stem_of(hand.name)}_repaired"
-    writing.write_button(slot, lambda: writing.write(job, options, name="repaired", stem=stem))
+    # A training checkpoint has its weights where the file had them; a bare state dict became an entry of one.
+    access = (plan.access or plan.state_dict or ("state_dict",)) if training.optimizer else ()
+    lines_of = partial(written_code, plan=plan, spec=target.spec, access=access)
+    writing.write_button(slot, lambda: writing.write(job, options, name="repaired", stem=stem), lines_of=lines_of)
 
 
 def _ask_training(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> _Training:

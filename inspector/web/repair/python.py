@@ -15,5 +15,7 @@ def show_code(plan: RepairPlan, name: str, spec: ArchitectureSpec | None) -> Non
     """Plain torch, copied with one click. spec: the target's, where it is one. Raises what `python_code` raises."""
     from inspector.keys.code import python_code
 
+    # After an export two boxes of Python are on the page.
+    st.caption("The same from the file as you have it, without the export:")
     code = visible(python_code(plan, file_name=name, spec=spec))
     st.code(code, language="python", height=640 if code.count("\n") > _TALL else "content")

@@ -13,7 +13,7 @@ from inspector.units import counted
 from inspector.web import jobs, samples, session, shelf
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
-from inspector.web.server_paths import is_folder, listing, resolve_folder, server_root, store_path
+from inspector.web.server_paths import is_folder, listing, named, resolve_folder, server_root, store_path
 from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, is_digest, the_store
 from inspector.web.text import plain
@@ -115,16 +115,18 @@ def _server_choice() -> None:
         "Or on this server",
         [*folders, *archives],
         index=None,
+        filter_mode="contains",
         placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
         accept_new_options=True,
         key="run-server-path",
     )
     if st.button("Take it", disabled=choice is None, key="run-take-path") and choice:
         with said():
-            if is_folder(choice):
-                _hold(Held(name=choice, folder=choice))
+            path = named(choice, (*folders, *archives))
+            if is_folder(path):
+                _hold(Held(name=path, folder=path))
             else:
-                take(store_path(choice))
+                take(store_path(path))
             st.rerun()
 
 

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from inspector import make_report, open_checkpoint, report_html
+from inspector.architectures.targets import target_of_keys
 from inspector.file_report.report import FileReport, TensorFacts, TensorNumbers
 from inspector.findings import Finding, Severity
 from inspector.params.report import ModuleCount
@@ -22,7 +23,7 @@ from inspector.render.page_report.module_sizes import module_sizes
 from inspector.render.page_report.strip import fingerprint_strip
 from inspector.render.png import plain_png
 from inspector.weights.report import Fingerprint
-from tests.file_report.made import HOSTILE, SAMPLES, hostile_file
+from tests.file_report.made import HOSTILE, SAMPLES, hostile_file, write_safetensors
 from tests.file_report.test_read import kept_map
 
 # What the page is made of; nothing else may appear in it, whatever a file says.
@@ -228,3 +229,22 @@ def test_of_a_file_cut_short_no_proof_is_said_to_fail(tmp_path: Path) -> None:
     (tmp_path / "half.pth").write_bytes((SAMPLES / "shapes_dp.pth.tar").read_bytes()[:900_000])
     html = report_html(make_report(open_checkpoint(tmp_path / "half.pth")))
     assert "No repair was tried: the file ends before its tensors do." in html and "<h3>Verified</h3>" not in html
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_a_proof_that_fails_is_said_beside_how_the_names_fit(tmp_path: Path, value: float) -> None:
+    path = write_safetensors(tmp_path / "a.safetensors", {"module.bn.running_var": np.full(4, value, np.float32)})
+    report = make_report(open_checkpoint(path), target=target_of_keys(("bn.running_var",), "the list"))
+    page = report_html(report)
+    assert report.repair is not None and "As it is: " not in page
+    failed = any(proof.passed is False for proof in report.repair.proofs)
+    # Batch norm computes no negative variance.
+    assert failed == (value < 0) == ("1 proof fails: a repair like this is not written." in page)
+
+
+def test_what_keeps_a_file_from_loading_is_no_error_beside_no_error(tmp_path: Path) -> None:
+    path = write_safetensors(tmp_path / "a.safetensors", {"fc.weight": np.ones((2, 2), np.float32)})
+    report = make_report(open_checkpoint(path), target=target_of_keys(("other.a", "other.b"), "the list"))
+    page = report_html(report)
+    assert report.repair is not None and {f.severity for f in report.repair.findings} >= {Severity.ERROR}
+    assert "No error" in page and '<span class="tone">Error</span>' not in page
