@@ -1,12 +1,14 @@
 """What each command takes for files of 20,000 tensors, and whether it gives the right answer.
 
     python benchmarks/bench_twenty_thousand.py [--only mixture] [--commands open,check] [--against OTHER/CHECKOUT]
+    python benchmarks/bench_twenty_thousand.py --steps [--only mixture] [--against OTHER/CHECKOUT]
 
 Four files of small tensors, so that names and the work for each tensor cost and bytes do not: a mixture of experts
 under Hugging Face's names, an unknown network of nested convolutions, a transformer of 2,222 layers, and the same under
 `module.` with an optimizer beside it. CPU seconds are those of a process of its own, its start included, and hold on a
 machine with other work on it within a third; with --against each command runs in both checkouts in turn. Answers are
-asserted: counts, names and kinds that the files were made with.
+asserted: counts, names and kinds that the files were made with. With --steps it is what a page waits for, each by
+itself in a process that has opened and examined a file before: CPU seconds without a start and without JSON.
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS, EXPERTS, DEEP, CHANGED = 64, 102, 2_222, 300
+FILES = {"mixture.safetensors": 20_035, "nested.pth": 20_002, "deep.safetensors": 20_001, "wrapped.pth": 20_001}
+LABELS = {
+    "mixture.safetensors": "transformers/mixtral",
+    "deep.safetensors": "transformers/llama",
+    "wrapped.pth": "transformers/llama",
+}
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -32,13 +40,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of the name of the files to measure")
     parser.add_argument("--commands", default="", help="names with commas")
     parser.add_argument("--against", type=Path, help="another checkout, with an environment in .venv")
+    parser.add_argument("--steps", action="store_true", help="what a page waits for, in place of commands")
     given = parser.parse_args()
     wanted = tuple(filter(None, given.commands.split(",")))
     checkouts = [ROOT, *([given.against] if given.against else [])]
-    print(f"| file | command | {' | '.join(f'{one.name}, CPU s | MB' for one in checkouts)} |")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         make_files(folder)
+        if given.steps:
+            show_steps(folder, given.only, checkouts)
+            return
+        print(f"| file | command | {' | '.join(f'{one.name}, CPU s | MB' for one in checkouts)} |")
         for name, command, words, right in cases(folder):
             if given.only not in name or (wanted and command not in wanted):
                 continue
@@ -48,6 +60,25 @@ def main() -> None:
                 right(answer)
                 row += [f"{seconds:.1f}", f"{megabytes:.0f}"]
             print(f"| {name} | {command} | {' | '.join(row)} |", flush=True)
+
+
+def show_steps(folder: Path, only: str, checkouts: list[Path]) -> None:
+    """A row per step: seconds in each checkout."""
+    print(f"| file | step | {' | '.join(f'{one.name}, CPU s' for one in checkouts)} |")
+    for name, tensors in FILES.items():
+        if only not in name:
+            continue
+        found = []
+        for checkout in checkouts:
+            done = subprocess.run(
+                [python_of(checkout), "-c", _STEPS, str(folder / name), str(tensors)],
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(checkout)},
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+            found.append(json.loads(done.stdout.splitlines()[-1]))
+        for step in found[0]:
+            print(f"| {name} | {step} | {' | '.join(f'{one[step]:.2f}' for one in found)} |", flush=True)
 
 
 def make_files(folder: Path) -> None:
@@ -122,12 +153,8 @@ Case = tuple[str, str, tuple[str, ...], Callable[[Answer], None]]
 
 def cases(folder: Path) -> Iterator[Case]:
     """(file, command, its words, what asserts the answer)."""
-    for name, tensors, label in (
-        ("mixture.safetensors", 20_035, "transformers/mixtral"),
-        ("nested.pth", 20_002, ""),
-        ("deep.safetensors", 20_001, "transformers/llama"),
-        ("wrapped.pth", 20_001, "transformers/llama"),
-    ):
+    for name, tensors in FILES.items():
+        label = LABELS.get(name, "")
         file = str(folder / name)
 
         def opened(answer: Answer, tensors: int = tensors) -> None:
@@ -167,13 +194,17 @@ def _differs(answer: Answer) -> None:
     assert not changed or len(changed) == CHANGED
 
 
+def python_of(checkout: Path) -> str:
+    own = checkout / ".venv" / "bin" / "python"
+    return str(own if own.exists() else sys.executable)
+
+
 def run(checkout: Path, words: tuple[str, ...]) -> tuple[float, float, Answer]:
     """(CPU seconds, peak MB, what it printed). An exit of 1 says that something was found."""
-    python = checkout / ".venv" / "bin" / "python"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile() as printed:
         done = subprocess.run(
-            ["/usr/bin/env", str(python if python.exists() else sys.executable), "-c", _CHILD, *words],
+            [python_of(checkout), "-c", _CHILD, *words],
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(checkout)},
             stdout=printed,
             stderr=subprocess.PIPE,
@@ -186,6 +217,51 @@ def run(checkout: Path, words: tuple[str, ...]) -> tuple[float, float, Answer]:
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return seconds, float(done.stderr.rsplit(b"peak ", 1)[1]) / 1e3, answer
 
+
+_STEPS = """
+import json, sys, tempfile
+from pathlib import Path
+from time import process_time
+from inspector.architectures.recognise import recognise
+from inspector.architectures.targets import target_of_candidate
+from inspector.health.examine import judge
+from inspector.keys.diagnose import diagnose
+from inspector.params.count import count_parameters
+from inspector.readers import open_checkpoint
+from inspector.weights.measure import read_tensors
+
+def steps(path):
+    seconds, last = {}, process_time()
+    def done(step):
+        nonlocal last
+        seconds[step], last = process_time() - last, process_time()
+    checkpoint = open_checkpoint(path)
+    state = checkpoint.weights
+    done("open")
+    recognition = recognise(checkpoint, state)
+    done("what it is")
+    parameters = count_parameters(checkpoint, state, recognition)
+    done("sizes of modules")
+    if recognition.best is not None:
+        report = diagnose(checkpoint, target_of_candidate(recognition.best), state=state)
+        assert report.plan.complete or len(state.tensors) < 1000
+        done("keys")
+    readings = read_tensors(checkpoint, checkpoint.tensors)
+    done("numbers of all tensors")
+    health = judge(checkpoint, state, readings)
+    done("what they say")
+    return len(state.tensors), len(health.weights.tensors), seconds
+
+import torch
+with tempfile.TemporaryDirectory() as folder:
+    first = str(Path(folder) / "first.pth")
+    names = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.up_proj")
+    torch.save({f"model.layers.{i}.{name}.weight": torch.randn(20, 20) for i in range(4) for name in names}, first)
+    steps(first)
+tensors, measured, seconds = steps(sys.argv[1])
+assert tensors == measured == int(sys.argv[2]), (tensors, measured)
+print(json.dumps(seconds))
+"""
 
 _CHILD = """
 import atexit, resource, sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from inspector.weights.report import TensorStatistics
 from inspector.weights.table import to_arrays
 
 Values = NDArray[np.float64]
+Number = float | Values
 
 # How far rounding can carry a number beyond an edge, relative to it: half a last bit, and as much again for slack.
 ROUNDING = {"float64": 1e-6, "float32": 1e-6, "float16": 2.0**-10, "bfloat16": 2.0**-8}
@@ -29,21 +31,29 @@ def within_edge(t: TensorStatistics, bound: float) -> bool:
 
     The edge is what training blurs first: one step of SGD carries some elements over it.
     """
-    slack = ROUNDING[stored_as(t)]
-    largest = max(abs(t.minimum), abs(t.maximum))
+    return bool(within_edge_of(max(abs(t.minimum), abs(t.maximum)), bound, t.numel, stored_as(t)))
+
+
+def within_edge_of(largest: Number, bound: float, numel: int, stored: str) -> Any:
+    """The same by the largest magnitude, or those of many tensors of one size and type."""
+    slack = ROUNDING[stored]
     # Of n uniform elements none is in the outermost 10 / n with probability exp(-10).
-    return bound * (1 - 10 / t.numel - slack) <= largest <= bound * (1 + slack)
+    return (bound * (1 - 10 / numel - slack) <= largest) & (largest <= bound * (1 + slack))
 
 
 def has_spread(t: TensorStatistics, of: Initialiser, limits: Thresholds) -> bool:
     """Mean and standard deviation are the initialiser's, within sampling error and the rounding of its type."""
-    slack = ROUNDING[stored_as(t)]
+    return bool(spread_matches(t.mean, t.std, of, t.numel, stored_as(t), limits))
+
+
+def spread_matches(mean: Number, std: Number, of: Initialiser, numel: int, stored: str, limits: Thresholds) -> Any:
+    """The same by mean and standard deviation, or those of many tensors of one size and type."""
+    slack = ROUNDING[stored]
     # Variance of the sample's standard deviation: kurtosis 1.8 of a uniform, 3 of a normal distribution.
-    share = math.sqrt((0.8 if of.family is Family.UNIFORM else 2.0) / (4 * t.numel))
+    share = math.sqrt((0.8 if of.family is Family.UNIFORM else 2.0) / (4 * numel))
     errors = limits.initial_errors
-    return (
-        abs(t.std / of.std - 1) <= errors * share + slack
-        and abs(t.mean) <= errors * of.std / math.sqrt(t.numel) + slack * of.std / 8
+    return (abs(std / of.std - 1) <= errors * share + slack) & (
+        abs(mean) <= errors * of.std / math.sqrt(numel) + slack * of.std / 8
     )
 
 

@@ -7,7 +7,7 @@ remains is read again, within a budget.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -88,9 +88,12 @@ def are_equal(checkpoint: Checkpoint, one: TensorInfo, other: TensorInfo, budget
 
 def likely_copies(statistics: Iterable[tuple[TensorInfo, TensorStatistics]]) -> Iterator[tuple[TensorInfo, ...]]:
     """Tensors whose statistics are equal, two or more at a time, in the file's order. Constant ones do not count."""
+    varied = [(tensor, t) for tensor, t in statistics if t.finite and t.minimum < t.maximum]
+    # Two numbers tell nearly all apart, without being written out.
+    times = Counter((t.minimum, t.maximum) for _, t in varied)
     groups: dict[tuple[object, ...], list[tuple[TensorInfo, TensorStatistics]]] = defaultdict(list)
-    for tensor, t in statistics:
-        if t.finite and t.minimum < t.maximum:
+    for tensor, t in varied:
+        if times[t.minimum, t.maximum] > 1:
             groups[_numbers(t)].append((tensor, t))
     for group in groups.values():
         tables: dict[object, list[TensorInfo]] = defaultdict(list)

@@ -56,7 +56,8 @@ MOVED = Freshness(standing=Standing.MOVED)
 _EDGE_ALONE, _EDGE_ROUNDED = 1 << 16, 1 << 14
 # And of which mean and spread are worth a hint: among a dozen candidates one fits small tensors by chance.
 _SPREAD = 1 << 16
-_WINDOW = 64
+#: Neighbours among which different numbers are counted.
+WINDOW = 64
 # More zeros than so many times those to be expected, and one, are no chance. uniform_ makes one of 2^24 numbers zero.
 _CHANCE_ZEROS = 10
 _SMALLEST = {"float16": 2.0**-24, "float32": 2.0**-24}
@@ -79,18 +80,27 @@ def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshn
         # Small steps move the smallest numbers only: more of them are asked.
         drawn = _on_lattice(t, (drawn,), subject.stretches(one, most=_STRETCHES), limits)
     if drawn is not None:
-        return Freshness(standing=Standing.FRESH, initialiser=drawn, proof=Proof.LATTICE)
-    shaped = _shaped_like(t, candidates, limits)
+        return by_lattice(drawn)
+    return by_shape(t, _shaped_like(t, candidates, limits), known=bool(stretches))
+
+
+def by_lattice(drawn: Initialiser) -> Freshness:
+    """Of what torch's generator made, bit for bit."""
+    return Freshness(standing=Standing.FRESH, initialiser=drawn, proof=Proof.LATTICE)
+
+
+def by_shape(t: TensorStatistics, shaped: tuple[Initialiser, Proof] | None, *, known: bool) -> Freshness:
+    """By the initialiser whose shape its numbers have. known: its last bits are known, and are not torch's."""
     if shaped is None:
         return MOVED
     initialiser, proof = shaped
     if _is_sparse(t, initialiser):
         # Small weights were zeroed: what is left says as little of training as of none.
         return Freshness(standing=Standing.UNSURE, initialiser=initialiser, proof=proof)
-    if proof is Proof.EDGE and t.numel >= (_EDGE_ALONE if stretches else _EDGE_ROUNDED):
+    if proof is Proof.EDGE and t.numel >= (_EDGE_ALONE if known else _EDGE_ROUNDED):
         standing = Standing.FRESH
     else:
-        hint = not stretches and (proof is Proof.EDGE or t.numel >= _SPREAD)
+        hint = not known and (proof is Proof.EDGE or t.numel >= _SPREAD)
         standing = Standing.LIKELY if hint else Standing.UNSURE
     return Freshness(standing=standing, initialiser=initialiser, proof=proof)
 
@@ -106,11 +116,11 @@ def _is_sparse(t: TensorStatistics, of: Initialiser) -> bool:
 def _repeats(stretches: Stretches) -> bool:
     """Whether neighbours take a few values over and over, as rows do that were quantised by a scale each: of 64 numbers
     of an initialiser 50 and more differ, rounded to bfloat16 too."""
-    windows = [run[: len(run) // _WINDOW * _WINDOW].reshape(-1, _WINDOW) for run in stretches]
+    windows = [run[: len(run) // WINDOW * WINDOW].reshape(-1, WINDOW) for run in stretches]
     ordered = [np.sort(window, axis=1) for window in windows]
     counts = [np.count_nonzero(window[:, 1:] != window[:, :-1], axis=1) + 1 for window in ordered]
     every = np.concatenate(counts) if counts else np.zeros(0)
-    return bool(len(every)) and median(every) <= _WINDOW / 2
+    return bool(len(every)) and median(every) <= WINDOW / 2
 
 
 def _on_lattice(
@@ -126,13 +136,21 @@ def _on_lattice(
         return None
     named = [of for of in candidates if of.family is not Family.UNIFORM and has_spread(t, of, limits)]
     if in_normal_pairs(stretches):
-        other = Initialiser(family=Family.NORMAL, scale=t.std, says="normal numbers")
-        return named[0] if named else other
+        return named[0] if named else normal_numbers(t)
     for of in named:
-        cut = 2.0 if of.family is Family.TRUNCATED else 2 / of.scale
-        if of_truncated_uniform(stretches, of.scale, cut):
+        if of_truncated_uniform(stretches, of.scale, cut_of(of)):
             return of
     return None
+
+
+def normal_numbers(t: TensorStatistics) -> Initialiser:
+    """What made normal numbers of a deviation that nobody is known for."""
+    return Initialiser(family=Family.NORMAL, scale=t.std, says="normal numbers")
+
+
+def cut_of(of: Initialiser) -> float:
+    """Where trunc_normal_ may have cut, in standard deviations: its own ends are -2 and 2."""
+    return 2.0 if of.family is Family.TRUNCATED else 2 / of.scale
 
 
 def _shaped_like(

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 Values = NDArray[np.float32]
 Float = TypeVar("Float", np.float32, np.float64)
 
-_STEPS = 1 << 24
+STEPS = 1 << 24
 # Fewest informative numbers. Chance passes the mean over 16 once in 1,000, and 8 on the lattice once in 65,000.
-_FEWEST = 16
-_FEWEST_ON_LATTICE = 8
+FEWEST = 16
+FEWEST_ON_LATTICE = 8
 
 
 def on_uniform_lattice(stretches: Sequence[Values], bound: float) -> bool:
@@ -42,15 +42,15 @@ def on_uniform_lattice(stretches: Sequence[Values], bound: float) -> bool:
     for values in stretches:
         near = _informative(values, float(b) / 8).astype(np.float64)
         informative += len(near)
-        apart = _from_whole((near + float(b)) / width * _STEPS) * width / _STEPS
+        apart = from_whole((near + float(b)) / width * STEPS) * width / STEPS
         # With a fused multiply-add only the result is rounded; without, the product before it as well, and then all
         # numbers are multiples of its last bit, half the last bit of the bound.
         fused = bool(np.all(apart <= np.spacing(np.abs(near).astype(np.float32)).astype(np.float64) * 0.5001))
         last_bit = float(np.spacing(b)) / 2
-        plain = bool(np.all(_from_whole(near / last_bit) == 0)) and bool(np.all(apart <= last_bit * 1.01))
+        plain = bool(np.all(from_whole(near / last_bit) == 0)) and bool(np.all(apart <= last_bit * 1.01))
         if not (fused or plain):
             return False
-    return informative >= _FEWEST_ON_LATTICE
+    return informative >= FEWEST_ON_LATTICE
 
 
 def in_normal_pairs(stretches: Sequence[Values]) -> bool:
@@ -64,9 +64,9 @@ def in_normal_pairs(stretches: Sequence[Values]) -> bool:
         informative += len(angle)
         # Fresh ones are 0.08 away from a whole number in the mean (0.11 where trunc_normal_ drew one of two again),
         # any others 0.25, with a standard error of 0.144 / sqrt(n).
-        if len(angle) >= _FEWEST and float(np.mean(_from_whole(angle / (2 * math.pi) * _STEPS))) > 0.14:
+        if len(angle) >= FEWEST and float(np.mean(from_whole(angle / (2 * math.pi) * STEPS))) > 0.14:
             return False
-    return informative >= _FEWEST
+    return informative >= FEWEST
 
 
 def of_truncated_uniform(stretches: Sequence[Values], std: float, cut: float) -> bool:
@@ -76,11 +76,11 @@ def of_truncated_uniform(stretches: Sequence[Values], std: float, cut: float) ->
     informative = 0
     for values in stretches:
         z = values.astype(np.float64) / (std * math.sqrt(2))
-        near = _erf_near_zero(_informative(z, 0.1))
+        near = erf_near_zero(_informative(z, 0.1))
         informative += len(near)
-        if len(near) >= _FEWEST and float(np.mean(_from_whole((near - float(low)) / width * _STEPS))) > 0.1:
+        if len(near) >= FEWEST and float(np.mean(from_whole((near - float(low)) / width * STEPS))) > 0.1:
             return False
-    return informative >= _FEWEST
+    return informative >= FEWEST
 
 
 def _informative(values: NDArray[Float], below: float) -> NDArray[Float]:
@@ -89,12 +89,12 @@ def _informative(values: NDArray[Float], below: float) -> NDArray[Float]:
     return found
 
 
-def _from_whole(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_whole(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far each is from the nearest whole number: 0 to 0.5."""
     return np.abs(numbers - np.round(numbers))
 
 
-def _erf_near_zero(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def erf_near_zero(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """erf for |z| <= 0.1 by its series, right to 1e-13."""
     square = z * z
     series = 1 - square / 3 + square**2 / 10 - square**3 / 42 + square**4 / 216 - square**5 / 1320

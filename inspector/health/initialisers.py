@@ -63,7 +63,12 @@ def initialisers_of(name: str, shape: Shape) -> tuple[Initialiser, ...]:
     """The candidates for a weight of two or more dimensions, the most usual first; () for other shapes."""
     if len(shape) < 2 or 0 in shape:
         return ()
-    return _initialisers(name.rpartition(".")[2].startswith(_RECURRENT), shape)
+    return _initialisers(is_recurrent(name), shape)
+
+
+def is_recurrent(name: str) -> bool:
+    """Whether it is a weight of torch's recurrent layers, by its name."""
+    return name.rpartition(".")[2].startswith(_RECURRENT)
 
 
 # Thousands of layers have a few shapes.

@@ -10,6 +10,7 @@ from inspector.health.freshness import Freshness, Proof, Standing, freshness_of
 from inspector.health.norms import batch_norms
 from inspector.health.reached import Reached, begins_like_this, gradient_reached
 from inspector.health.roles import LAYERS, Role
+from inspector.health.screens import screens_of
 from inspector.health.subject import Examined, Subject
 
 _LAYERS = (*LAYERS, Role.EMBEDDING)
@@ -45,16 +46,17 @@ def layers_of(subject: Subject) -> tuple[Layer, ...]:
         if not judged:
             continue
         standings = [freshness.standing for _, freshness in judged]
-        worst = max(standings, key=list(Standing).index)
+        worst = standings[0] if len(standings) == 1 else max(standings, key=list(Standing).index)
         freshness = judged[standings.index(worst)][1]
         reached = gradient_reached(subject, module) if worst in _CLAIMED else Reached.NOTHING
+        standing = _standing(freshness, reached)
         found.append(
             Layer(
                 module=module,
                 name=judged[0][0].name,
                 place=len(found),
                 numel=sum(one.tensor.numel for one, _ in judged),
-                freshness=replace(freshness, standing=_standing(freshness, reached)),
+                freshness=freshness if standing is worst else replace(freshness, standing=standing),
                 reached=reached,
             )
         )
@@ -74,6 +76,7 @@ def _standing(freshness: Freshness, reached: Reached) -> Standing:
 
 
 def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Examined, Freshness]]:
+    screens = screens_of(subject)
     for one in tensors:
         t = one.statistics
         if one.role not in _LAYERS or t is None or len(t.shape) < 2 or not one.floating:
@@ -81,7 +84,8 @@ def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Exa
         # A filter of one number before a norm does nothing, whatever it is: it has no gradient.
         if t.numel == t.shape[0]:
             continue
-        freshness = freshness_of(subject, one, t)
+        known = screens.get(one.tensor.path)
+        freshness = known.freshness if known is not None and known.judged else freshness_of(subject, one, t)
         if freshness is not None:
             yield one, freshness
 

@@ -57,6 +57,8 @@ class BatchNorm:
 def batch_norms(subject: Subject) -> Iterator[BatchNorm]:
     """In the state dict's order; one without elements, or whose statistics cannot be read, is left out."""
     for module, tensors in subject.by_module.items():
+        if not any(one.role is Role.RUNNING_VAR for one in tensors):
+            continue
         parts = {one.role: one for one in tensors}
         mean, var = (_values(subject, parts.get(role)) for role in (Role.RUNNING_MEAN, Role.RUNNING_VAR))
         if mean is None or var is None or len(mean) != len(var) or not len(var):

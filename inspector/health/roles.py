@@ -6,10 +6,12 @@ torch, torchvision, timm, transformers, diffusers, detectron2, PEFT, GGUF, Keras
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from inspector.checkpoint.adapter_names import is_adapter_tensor, is_beside_adapter
 from inspector.checkpoint.dtypes import find_dtype
@@ -62,7 +64,7 @@ class _Scene:
     last: what is behind the name's last point. module: the segment before it, lower case. beside: the tensors of the
     same module by their last names. before: the first size of what the module before it holds, 0 for the first.
     after: the width of the batch norm that follows next under the same parent, 0 without one. single: how many kernels
-    of the file read one channel only.
+    of the file read one channel only. pattern: the name with 0 for each segment that is a number.
     """
 
     tensor: TensorInfo
@@ -72,6 +74,7 @@ class _Scene:
     before: int
     after: int
     single: int
+    pattern: str
 
     @property
     def shape(self) -> Shape:
@@ -118,6 +121,7 @@ def _scenes(tensors: Sequence[TensorInfo]) -> Iterator[_Scene]:
             before=next((widths[m] for m in reversed(order[max(0, i - 3) : i]) if widths[m]), 0),
             after=norms.get(following, 0) if kin else 0,
             single=single,
+            pattern=_NUMBER.sub("0", tensor.name),
         )
 
 
@@ -176,9 +180,23 @@ def _kept(scene: _Scene) -> Role | None:
         return Role.COUNTER
     if _is_mask(scene):
         return Role.MASK
-    if last.lower() in words.BUFFERS or words.BUFFER.search(scene.lowered):
+    if last.lower() in words.BUFFERS or _is_buffer(scene.pattern):
         return Role.BUFFER
     return None
+
+
+# No word has a number for a whole segment, so that the names of thousands of layers are a few patterns.
+_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
+
+
+@lru_cache(maxsize=4096)
+def _is_buffer(pattern: str) -> bool:
+    return words.BUFFER.search(pattern.lower()) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_adapter(pattern: str) -> bool:
+    return is_adapter_tensor(pattern)
 
 
 def _is_mask(scene: _Scene) -> bool:
@@ -192,7 +210,7 @@ def _is_mask(scene: _Scene) -> bool:
 
 def _adapter(scene: _Scene) -> Role | None:
     name = scene.tensor.name
-    if is_adapter_tensor(name):
+    if _is_adapter(scene.pattern):
         if "magnitude_vector" in name or scene.last == "bias":
             return Role.SCALE if scene.last != "bias" else Role.BIAS
         return Role.LORA_B if words.ADAPTER_SECOND.search(name) else Role.LORA_A

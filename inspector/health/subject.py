@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +85,7 @@ class Subject:
 
     tensors: of the state dict, in its order. others: what else was measured, of the rest of the file (an optimizer's
     moments, a second set of weights), by path. left_out: what checks did not look at, names by the reason, noted by
-    them while they look (`leave_out`).
+    them while they look (`leave_out`). memo: what several checks need of the numbers and one has worked out.
     """
 
     checkpoint: Checkpoint
@@ -93,6 +95,7 @@ class Subject:
     others: Mapping[tuple[str, ...], TensorStatistics]
     thresholds: Thresholds = DEFAULTS
     left_out: dict[str, dict[str, None]] = field(default_factory=dict)
+    memo: dict[str, Any] = field(default_factory=dict)
     _kept: _Kept = field(default_factory=_Kept)
 
     def leave_out(self, why: str, names: Iterable[str]) -> None:
@@ -165,9 +168,20 @@ class Subject:
         So are those whose numbers had to be decoded (`decoded`): the levels of a quantised tensor repeat and are often
         zero, and the stored values of a sparse one are not all of it. In plain weights the same would say something.
         """
-        for one, found in self._plain:
-            if not roles or one.role in roles:
-                yield one, found
+        if not roles:
+            yield from self._plain
+            return
+        places = [self._places.get(role, ()) for role in dict.fromkeys(roles)]
+        for place in places[0] if len(places) == 1 else sorted(chain.from_iterable(places)):
+            yield self._plain[place]
+
+    @cached_property
+    def _places(self) -> Mapping[Role, Sequence[int]]:
+        """Of each role, which of `_plain`: checks of norms need not pass all weights by."""
+        found: dict[Role, list[int]] = defaultdict(list)
+        for place, (one, _) in enumerate(self._plain):
+            found[one.role].append(place)
+        return found
 
     @cached_property
     def _plain(self) -> tuple[tuple[Examined, TensorStatistics], ...]:

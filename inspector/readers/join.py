@@ -42,7 +42,7 @@ def join(files: Sequence[tuple[str, Checkpoint]], *, name: str, extra: Sequence[
         for storage in checkpoint.storages.values():
             key = storage_key(number, storage.id)
             offset = None if storage.offset is None else start + storage.offset
-            storages[key] = replace(storage, id=key, offset=offset)
+            storages[key] = storage.moved(key, offset)
         tensors.append(tuple(rebase(t, number) for t in checkpoint.tensors))
     return Joined(
         source=source,
@@ -66,7 +66,8 @@ def rebase(tensor: TensorInfo, number: int) -> TensorInfo:
     if encoding is not None and encoding.parts:
         encoding = replace(encoding, parts=tuple(rebase(part, number) for part in encoding.parts))
     key = None if tensor.storage_id is None else storage_key(number, tensor.storage_id)
-    return replace(tensor, storage_id=key, encoding=encoding)
+    moved = tensor.moved(tensor.name, tensor.path, key)
+    return moved if encoding is tensor.encoding else replace(moved, encoding=encoding)
 
 
 def _says(checkpoint: Checkpoint) -> str:

@@ -9,7 +9,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from inspector.checkpoint.data import is_contiguous, to_float32
 from inspector.checkpoint.dtypes import DTYPES, find_dtype
 from inspector.checkpoint.layout import PACKED
+from inspector.checkpoint.stacks import read_stacks, stack_place
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
@@ -31,6 +32,12 @@ from inspector.weights.meter import Meter
 from inspector.weights.moments import TILE
 from inspector.weights.parts import Numbers, Part, joined, numbers_of
 from inspector.weights.report import TensorStatistics, WeightsReport
+from inspector.weights.small_tensors import measure_stack
+
+# Small tensors that are read side by side: as many bytes, so that progress is told and memory stays flat.
+_LOT_NBYTES = 2 << 20
+# Tensors with where they begin (`stack_place`), None for one that is read by itself.
+_Lot: TypeAlias = list[tuple[TensorInfo, int | None]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +111,14 @@ def read_tensors(
     meter = Meter(progress, nbytes)
     found: dict[tuple[object, ...], str] = {}
 
-    def one(tensor: TensorInfo) -> TensorStatistics | str:
-        meter.begin(tensor.name)
+    def one(tensor: TensorInfo, watched: Meter | None = meter) -> TensorStatistics | str:
+        if watched is not None:
+            watched.begin(tensor.name)
         try:
             if not digests:
-                return measure_tensor(checkpoint, tensor, meter=meter)
+                return measure_tensor(checkpoint, tensor, meter=watched)
             tap = DigestTap(checkpoint, tensor)
-            measured = measure_tensor(checkpoint, tensor, meter=meter, tap=tap)
+            measured = measure_tensor(checkpoint, tensor, meter=watched, tap=tap)
             found[_place(tensor)] = tap.result()
             return measured
         except InspectorError as error:
@@ -118,9 +126,53 @@ def read_tensors(
         except (OSError, ValueError, MemoryError) as error:
             return f"{tensor.name} could not be read: {error}."
 
-    answers = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
+    def lot(tensors: _Lot) -> list[TensorStatistics | str]:
+        if len(tensors) == 1:
+            return [one(tensors[0][0])]
+        meter.begin(tensors[0][0].name)
+        together = _measure_together(checkpoint, tensors)
+        answers = [together.get(id(tensor)) or one(tensor, None) for tensor, _ in tensors]
+        meter.passed(sum(tensor.nbytes for tensor, _ in tensors))
+        return answers
+
+    lots = [[(tensor, None)] for tensor in first.values()] if digests else _lots(checkpoint, first.values())
+    read = {
+        id(tensor): answer
+        for lot_of, answers in zip(lots, meter.over(lot, lots, workers), strict=True)
+        for (tensor, _), answer in zip(lot_of, answers, strict=True)
+    }
+    answers = {place: read[id(tensor)] for place, tensor in first.items()}
     meter.end()
     return Readings(answers=answers, seconds=time.perf_counter() - began, digests=found)
+
+
+def _lots(checkpoint: Checkpoint, tensors: Iterable[TensorInfo]) -> list[_Lot]:
+    """In the file's order: large tensors each by itself, small ones many at a time."""
+    found: list[_Lot] = []
+    waiting: _Lot = []
+    nbytes = 0
+    for tensor in tensors:
+        place = stack_place(checkpoint, tensor)
+        if place is None or find_decoder(tensor) is not PLAIN:
+            found.append([(tensor, None)])
+            continue
+        if not waiting:
+            found.append(waiting)
+        waiting.append((tensor, place))
+        nbytes += tensor.nbytes
+        if nbytes >= _LOT_NBYTES:
+            waiting, nbytes = [], 0
+    return found
+
+
+def _measure_together(checkpoint: Checkpoint, lot: _Lot) -> dict[int, TensorStatistics]:
+    """Of those that can be measured so, by the tensor's id; nothing where something cannot be read: each tensor says
+    by itself why."""
+    try:
+        stacks = read_stacks(checkpoint, [(tensor, place) for tensor, place in lot if place is not None])
+    except (InspectorError, OSError, ValueError, MemoryError):
+        return {}
+    return {id(tensor): found for stack in stacks for tensor, found in measure_stack(stack)}
 
 
 def different_tensors(tensors: Iterable[TensorInfo]) -> dict[tuple[object, ...], TensorInfo]:

@@ -47,16 +47,20 @@ class Meter:
         if threading.get_ident() == self._caller:
             self._tell()
 
+    def passed(self, nbytes: int) -> None:
+        """So many bytes were read in one go."""
+        with self._lock:
+            self._done += nbytes
+        if self._ended:
+            raise _Ended
+        if threading.get_ident() == self._caller and time.monotonic() - self._told > _REPORT_EVERY_SECONDS:
+            self._tell()
+
     def watching(self, chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         """The same chunks, counted as they are done with."""
         for chunk in chunks:
             yield chunk
-            with self._lock:
-                self._done += chunk.nbytes
-            if self._ended:
-                raise _Ended
-            if threading.get_ident() == self._caller and time.monotonic() - self._told > _REPORT_EVERY_SECONDS:
-                self._tell()
+            self.passed(chunk.nbytes)
 
     def over(self, work: Callable[[Item], Answer], items: Iterable[Item], workers: int) -> list[Answer]:
         """The answer for each item, in their order. Raises what `work` or progress raises."""

@@ -69,6 +69,11 @@ def _distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _fits(values: NDArray[Any], name: str) -> bool:
+    return bool(fit(values, name).all())
+
+
+def fit(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
+    """Which values, of any shape, a shorter type holds; each NaN does."""
     with np.errstate(over="ignore", invalid="ignore"):
         if name == "bfloat16":
             short = values.astype(np.float32)
@@ -77,4 +82,5 @@ def _fits(values: NDArray[Any], name: str) -> bool:
                 same &= short == values
         else:
             same = values.astype(name).astype(values.dtype) == values
-    return bool((same | np.isnan(values)).all())
+    kept: NDArray[np.bool_] = same | np.isnan(values)
+    return kept

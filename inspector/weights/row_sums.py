@@ -135,7 +135,7 @@ class RowTally:
         """Whole rows: sizes (rows, length)."""
         here = slice(row, row + len(sizes))
         np.maximum(self._largest[here], peaks.reshape(sizes.shape).max(axis=1), out=self._largest[here])
-        self._total[here] += _row_totals(sizes)
+        self._total[here] += row_totals(sizes)
         for first in range(0, len(sizes), _ROWS_AT_ONCE):
             self._across += sizes[first : first + _ROWS_AT_ONCE].sum(axis=0)
 
@@ -147,9 +147,9 @@ def rows_of(leaves: Iterable[Leaf], shape: tuple[int, ...]) -> Rows:
         count=shape[0],
         length=math.prod(shape[1:]),
         columns=shape[1],
-        largest=_short(whole.largest),
-        total=_short(whole.total),
-        across=_short(whole.across.reshape(shape[1], -1).sum(axis=1)),
+        largest=short_sums(whole.largest),
+        total=short_sums(whole.total),
+        across=short_sums(whole.across.reshape(shape[1], -1).sum(axis=1)),
     )
 
 
@@ -172,7 +172,7 @@ def _add(whole: Leaf, leaf: Leaf) -> None:
     np.add(whole.across, leaf.across, out=whole.across)
 
 
-def _row_totals(sizes: NDArray[np.floating]) -> NDArray[np.float64]:
+def row_totals(sizes: NDArray[np.floating]) -> NDArray[np.float64]:
     """(rows, length) -> (rows,): every 64th element in the type itself, over a stretch; the rest in float64."""
     rows, length = sizes.shape
     sums = np.zeros((rows, LANES))
@@ -188,8 +188,8 @@ def _row_totals(sizes: NDArray[np.floating]) -> NDArray[np.float64]:
     return totals
 
 
-def _short(values: NDArray[np.float64]) -> bytes:
-    """As float32: what is not zero stays so, what is finite too."""
+def short_sums(values: NDArray[np.float64]) -> bytes:
+    """As float32, one behind the other: what is not zero stays so, what is finite too. values: any shape."""
     with np.errstate(over="ignore", under="ignore"):
         short = values.astype(np.float32)
     if not short.all():

@@ -19,6 +19,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import VOCABULARY, is_pruned, is_sparse_file, output_axis
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
+from inspector.health.screens import screens_of
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.medians import median
@@ -75,6 +76,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     outputs: list[_Dead] = []
     inputs: list[_Dead] = []
     layers = 0
+    screens = screens_of(subject)
     for one, t in subject.measured(*LAYERS):
         axis = output_axis(subject, one)
         # A tensor of one number only is said to be that.
@@ -83,6 +85,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
         layers += 1
         if t.finite < t.numel:
             # Of what is no number no median row can be told.
+            continue
+        known = screens.get(one.tensor.path)
+        if known is not None and known.alive:
             continue
         outputs += _dead(subject, one, t, axis)
         # What few outputs do not read is a few weights of zero.

@@ -19,6 +19,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.axes import is_repeated, is_table, output_axis
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
+from inspector.health.screens import screens_of
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.medians import median
@@ -64,6 +65,7 @@ class _Copies:
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[tuple[FindingKind, Severity, bool], list[_Copies]] = defaultdict(list)
     left = _MOST_WORK_OF_ALL
+    screens = screens_of(subject)
     for one, t in subject.measured(*_ROLES):
         if not _is_fit(subject, one, t):
             continue
@@ -77,7 +79,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
             subject.leave_out("rows not compared for near copies: too many or too long", [one.name])
         near = near and wanted
         left -= work if near else 0
-        found = _copies(subject, one, t, near=near)
+        known = screens.get(one.tensor.path)
+        found = None if known is not None and known.apart else _copies(subject, one, t, near=near)
         many = found is not None and found.share > subject.thresholds.duplicate_share
         if found is not None and (found.exact or many):
             copied = found.exact and not table and is_repeated(one)

@@ -11,6 +11,7 @@ import numpy as np
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import listed
 from inspector.health.roles import Role
+from inspector.health.screens import COARSE, screens_of
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_share
 from inspector.weights.histogram import counts_between
@@ -24,7 +25,7 @@ LARGEST = 65504.0
 # Numbers from here on are rounded to infinity: half a step beyond the largest.
 _INFINITE = 65520.0
 # Half of the smallest number, which is 2^-24: smaller ones become zero. Below 2^-14 digits are lost one by one.
-_ZERO, _COARSE = 2.0**-25, 2.0**-14
+_ZERO, _COARSE = 2.0**-25, COARSE
 # The first cells of the table at or beyond 2^-25, 2^-14, and the same on the other side of zero.
 _BORDERS = np.array([0x3300, 0x3880, 0x8000, 0xB300, 0xB880])
 _WIDER = ("float32", "float64", "bfloat16")
@@ -46,6 +47,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     beyond: list[TensorStatistics] = []
     losses: list[_Loss] = []
     limits = subject.thresholds
+    screens = screens_of(subject)
     for one, t in subject.measured():
         if t.dtype not in _WIDER or not t.finite or t.fits == "float16":
             continue
@@ -53,6 +55,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
             beyond.append(t)
         # A bias of a millionth is lost in the sum that it is added to anyway.
         if one.role in _STAY or len(t.shape) < 2 or t.numel < limits.few or t.minimum == t.maximum:
+            continue
+        known = screens.get(one.tensor.path)
+        if known is not None and not known.coarse:
             continue
         loss = _loss(t)
         if loss.nonzero and (

@@ -19,6 +19,7 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
+from inspector.health.screens import CALM, screens_of
 from inspector.health.subject import Examined, Subject
 from inspector.units import counted, human_place
 from inspector.weights.report import TensorStatistics
@@ -42,7 +43,7 @@ _MATRIX, _VECTOR = 8.0, 1e3
 # The same of a single number that one flipped bit may have made of a usual one (below so many times the median), where
 # the rest ends at so many times the median, in a matrix of fewer numbers than those in which language models have their
 # single large weights.
-_ONE, _USUAL, _TIGHT, _SMALL = 6.5, 4.0, 16.0, 1 << 22
+_ONE, _USUAL, _TIGHT, _SMALL = CALM, 4.0, 16.0, 1 << 22
 _MOST, _LEAST_NUMEL, _LEAST_VECTOR = 8, 256, 16
 # The rest is in order where its largest magnitude is below so many times the usual one: 8 of normal numbers.
 _IN_ORDER = 64.0
@@ -76,8 +77,11 @@ class _Lone:
 
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[Severity, list[_Lone]] = defaultdict(list)
+    screens = screens_of(subject)
     for one, t in subject.measured(*_MATRICES, *_VECTORS):
-        found = _lone(subject, one, t)
+        known = screens.get(one.tensor.path)
+        # Where no magnitude is above 6.5 times the median, none is above so many times the next either.
+        found = None if known is not None and known.calm else _lone(subject, one, t)
         if found is not None:
             groups[found.severity].append(found)
     for severity, found_of in groups.items():

@@ -15,6 +15,7 @@ import numpy as np
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
+from inspector.health.screens import screens_of
 from inspector.health.subject import Subject
 from inspector.units import human_share
 from inspector.weights.medians import median
@@ -42,7 +43,11 @@ class _Outlier:
 def _find(subject: Subject) -> Iterator[Finding]:
     limits = subject.thresholds
     found = []
+    screens = screens_of(subject)
     for one, t in subject.measured(*_ROLES):
+        known = screens.get(one.tensor.path)
+        if known is not None and known.level:
+            continue
         outlier = _measure(one.name, t) if t.numel >= limits.few and t.finite == t.numel else None
         if outlier is not None and (outlier.peak > limits.outlier_peak or outlier.row > limits.outlier_row):
             found.append(outlier)

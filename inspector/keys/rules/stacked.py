@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inspector.checkpoint.types import Shape
 from inspector.keys.operations.grouped import value_of
@@ -109,12 +110,12 @@ def _of_side(
     side: Sequence[Leaf], other: Sequence[Leaf], questions: Questions, family: Family, *, rule: str, in_target: bool
 ) -> Iterator[Recast]:
     apart = _sets(other, family)
-    wholes = [leaf for leaf in side if family.whole.search(leaf.name) and leaf.shape]
-    if not apart or not wholes:
+    wholes = [leaf for leaf in side if leaf.shape and _is_whole(family, leaf.name)] if apart else []
+    if not wholes:
         return
     # A side that has both (self-attention in one, cross-attention in three) is cut only where the other has no whole.
     names = {split_name(leaf.name)[1] for leaf in wholes}
-    rivals = [x for x in other if family.whole.search(x.name) and x.shape and split_name(x.name)[1] in names]
+    rivals = [x for x in other if x.shape and _is_whole(family, x.name) and split_name(x.name)[1] in names]
     taken = Counter(found.joined for found in _sets(side, family))
     wanted = Counter(found.joined for found in apart)
     shapes = shapes_of_names(leaf.name for leaf in side)
@@ -145,20 +146,44 @@ def _kind(name: str) -> str:
 
 def _sets(leaves: Sequence[Leaf], family: Family) -> list[_Set]:
     there = {leaf.name: leaf.shape for leaf in leaves}
+    forms: dict[str, list[tuple[str, ...]]] = {}
+    for form in family.parts:
+        forms.setdefault(form[0], []).append(form)
     found = []
     for name in there:
         module, leaf = split_name(name)
+        if leaf not in _LEAVES:
+            continue
         parent, own = split_name(module)
         start = f"{parent}." if parent else ""
-        for form in family.parts:
-            if leaf not in _LEAVES or own != form[0]:
-                continue
+        for form in forms.get(own, ()):
             names = tuple(f"{start}{part}.{leaf}" for part in form)
             shapes = tuple(shape for shape in map(there.get, names) if shape)
             # Of no or other columns, or a lone bias: no parts of one matrix.
             if len(shapes) == len(names) and len({shape[1:] for shape in shapes}) == 1:
                 found.append(_Set(form, names, leaf, shapes))
     return found
+
+
+def _is_whole(family: Family, name: str) -> bool:
+    """Whether the end of the name is that of a whole; of thousands of layers few ends differ."""
+    return _ends(family.whole, ".".join(_end_of(name)))
+
+
+def _end_of(name: str) -> list[str]:
+    """Its last four segments, as many as a pattern looks at ("net.0.proj.weight"), behind what stands above them; no
+    pattern begins with a number."""
+    end = name.rsplit(".", 4)
+    if len(end) == 5:
+        end[0] = ""
+        if end[1].isdecimal():
+            del end[1]
+    return end
+
+
+@lru_cache(maxsize=8192)
+def _ends(pattern: re.Pattern[str], end: str) -> bool:
+    return pattern.search(end) is not None
 
 
 def _cut_weights(

@@ -52,6 +52,8 @@ def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Question
         side, other = (places, leaves) if in_target else (leaves, places)
         rows = _rows_of_layers(other)
         own = {_plain(leaf.name) for leaf in side}
+        if rows.keys().isdisjoint(own):
+            continue
         numbered = {_plain(leaf.name) for row in rows.values() for leaf in row}
         wholes = [x for x in side if _plain(x.name) in rows and _plain(x.name) not in numbered]
         # A side that has the numbered ones, too, has something else under this name.

@@ -6,8 +6,6 @@ what the files do hold stays readable whatever is missing beside it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from inspector.checkpoint.nested import NamedTensors, find_state_dicts
 from inspector.checkpoint.types import Checkpoint, Part, StateDict, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
@@ -178,10 +176,10 @@ def _merge(
             holders = shards.holders.get(name, []) if name is not None else []
             told = place.get(index.weight_map.get(name or "", ""), -1)
             if name is not None and number == (told if told in holders else holders[0]):
-                made = replace(tensor, name=name, path=(name,))
+                made = tensor.moved(name, (name,), tensor.storage_id)
                 chosen.append(made)
             else:
-                made = replace(tensor, path=(path, *tensor.path))
+                made = tensor.moved(tensor.name, (path, *tensor.path), tensor.storage_id)
             everything.append(made)
     return chosen, everything, ordered
 

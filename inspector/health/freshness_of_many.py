@@ -1,0 +1,125 @@
+"""`freshness_of` of many small tensors of one shape at once: the same answers.
+
+Initialisers are those of the shape, so that edges and spreads are compared for all tensors side by side, and the
+numbers of each are one stretch. The Kolmogorov-Smirnov distance is asked tensor by tensor, of the few that come so far.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.health import generator_of_many as many
+from inspector.health.distributions import ROUNDING, distance_scaled, spread_matches, stored_as, within_edge_of
+from inspector.health.freshness import WINDOW, Freshness, Proof, by_lattice, by_shape, cut_of, normal_numbers
+from inspector.health.initialisers import Family, Initialiser, initialisers_of, is_recurrent
+from inspector.health.subject import Examined
+from inspector.health.thresholds import Thresholds
+from inspector.weights.report import TensorStatistics
+
+Member = tuple[Examined, TensorStatistics]
+Values = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+# By none of the candidates; by normal numbers of no candidate's deviation.
+_NONE, _OTHER = -1, -2
+
+
+def freshness_of_stack(
+    members: Sequence[Member], values: Values, limits: Thresholds
+) -> Iterator[tuple[int, Freshness | None]]:
+    """members: tensors of one shape, finite throughout. values: (members, numel). (place, answer) of each."""
+    kinds: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    fit = [
+        place
+        for place, (_, t) in enumerate(members)
+        if stored_as(t) in ROUNDING and t.numel >= limits.few and t.minimum != t.maximum
+    ]
+    varied = {place for place, repeats in zip(fit, _repeat(values[fit]).tolist(), strict=True) if not repeats}
+    for place, (one, t) in enumerate(members):
+        if place in varied:
+            kinds[stored_as(t), is_recurrent(one.name)].append(place)
+        else:
+            yield place, None
+    for (stored, _), places in kinds.items():
+        first, t = members[places[0]]
+        candidates = initialisers_of(first.name, t.shape)
+        of = [members[place][1] for place in places]
+        yield from zip(places, _alike(of, values[places], candidates, stored, limits), strict=True)
+
+
+def _repeat(values: Values) -> Flags:
+    """(members,): whether neighbours take a few values over and over, as in `freshness.py`."""
+    count = values.shape[1] // WINDOW
+    if not count:
+        return np.zeros(len(values), bool)
+    ordered = np.sort(values[:, : count * WINDOW].reshape(len(values), count, WINDOW), axis=2)
+    distinct = np.sort(np.count_nonzero(ordered[:, :, 1:] != ordered[:, :, :-1], axis=2) + 1, axis=1)
+    middle = (distinct[:, (count - 1) // 2] + distinct[:, count // 2]) / 2
+    found: Flags = middle <= WINDOW / 2
+    return found
+
+
+def _alike(
+    of: Sequence[TensorStatistics],
+    values: Values,
+    candidates: Sequence[Initialiser],
+    stored: str,
+    limits: Thresholds,
+) -> Iterator[Freshness]:
+    """Of one stored type, with the same candidates."""
+    low, high, mean, std = (np.array([getattr(t, end) for t in of]) for end in ("minimum", "maximum", "mean", "std"))
+    largest, numel = np.maximum(np.abs(low), np.abs(high)), of[0].numel
+    uniform = [one.family is Family.UNIFORM for one in candidates]
+    edges = {k: within_edge_of(largest, one.scale, numel, stored) for k, one in enumerate(candidates) if uniform[k]}
+    spreads = [spread_matches(mean, std, one, numel, stored, limits) for one in candidates]
+    known = stored == "float32"
+    drawn = np.full(len(of), _NONE)
+    if known:
+        _draw(drawn, values, candidates, edges, spreads, largest > 8 * std)
+    shaped = [edges[k] & spreads[k] if uniform[k] else spreads[k] for k in range(len(candidates))]
+    likely = np.stack(shaped, axis=1) if shaped else np.zeros((len(of), 0), bool)
+    for t, by, fits in zip(of, drawn.tolist(), likely, strict=True):
+        if by != _NONE:
+            yield by_lattice(normal_numbers(t) if by == _OTHER else candidates[by])
+            continue
+        first = next((k for k in np.flatnonzero(fits).tolist() if _is_near(t, candidates[k], limits)), None)
+        proof = None if first is None else Proof.EDGE if uniform[first] else Proof.SPREAD
+        yield by_shape(t, None if first is None or proof is None else (candidates[first], proof), known=known)
+
+
+def _is_near(t: TensorStatistics, of: Initialiser, limits: Thresholds) -> bool:
+    return distance_scaled(t, of) < limits.initial_ks
+
+
+def _draw(
+    drawn: NDArray[np.intp],
+    values: Values,
+    candidates: Sequence[Initialiser],
+    edges: dict[int, Flags],
+    spreads: Sequence[Flags],
+    alone: Flags,
+) -> None:
+    """Sets by which candidate torch's generator made each, in the order of `freshness.on_lattice`. alone: one large
+    element among many."""
+    for k, edge in edges.items():
+        asked = np.flatnonzero((drawn == _NONE) & edge)
+        if len(asked):
+            drawn[asked[many.on_uniform_lattice(values[asked], candidates[k].scale)]] = k
+    asked = np.flatnonzero((drawn == _NONE) & ~alone)
+    if not len(asked):
+        return
+    pairs = many.in_normal_pairs(values[asked])
+    named = [k for k in range(len(candidates)) if k not in edges]
+    paired = asked[pairs]
+    drawn[paired] = _OTHER
+    for k in reversed(named):
+        drawn[paired[spreads[k][paired]]] = k
+    left = asked[~pairs]
+    for k in named:
+        open_ = left[(drawn[left] == _NONE) & spreads[k][left]]
+        if len(open_):
+            of = candidates[k]
+            drawn[open_[many.of_truncated_uniform(values[open_], of.scale, cut_of(of))]] = k

@@ -1,0 +1,88 @@
+"""`generator.py` of many small tensors of one shape at once: the same answers, without numpy being called some thirty
+times for each.
+
+values: (tensors, numel) float32, each row the only stretch of its tensor.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inspector.health import generator
+from inspector.health.generator import FEWEST, FEWEST_ON_LATTICE, STEPS, erf_near_zero, from_whole
+
+Values = NDArray[np.float32]
+# Sums over the numbers of one tensor are rounded in another order here: so near to a limit each is asked by itself.
+_NEAR = 1e-9
+
+
+def on_uniform_lattice(values: Values, bound: float) -> NDArray[np.bool_]:
+    """(tensors,)"""
+    b = np.float32(bound)
+    width = float(b - -b)
+    owner, near = _informative(values, float(b) / 8)
+    apart = from_whole((near + float(b)) / width * STEPS) * width / STEPS
+    fused = apart <= np.spacing(np.abs(near).astype(np.float32)).astype(np.float64) * 0.5001
+    last_bit = float(np.spacing(b)) / 2
+    plain = (from_whole(near / last_bit) == 0) & (apart <= last_bit * 1.01)
+    enough = _count(owner, values) >= FEWEST_ON_LATTICE
+    found: NDArray[np.bool_] = enough & (_none(owner[~fused], values) | _none(owner[~plain], values))
+    return found
+
+
+def in_normal_pairs(values: Values) -> NDArray[np.bool_]:
+    """(tensors,)"""
+    count = values.shape[1] // 16
+    blocks = values[:, : count * 16].reshape(len(values), count, 2, 8)
+    x, y = blocks[:, :, 0], blocks[:, :, 1]
+    # An angle between 0 and 1 has both coordinates above zero, which spares three quarters of the arctangents.
+    quarter = (x > 0) & (y > 0)
+    owner = np.nonzero(quarter)[0]
+    angle = np.arctan2(y[quarter].astype(np.float64), x[quarter].astype(np.float64))
+    inside = (angle > 0.01) & (angle < 1)
+    owner = owner[inside]
+    apart = from_whole(angle[inside] / (2 * math.pi) * STEPS)
+    found, unsure = _below(owner, apart, values, 0.14)
+    for place in unsure:
+        found[place] = generator.in_normal_pairs([values[place]])
+    return found
+
+
+def of_truncated_uniform(values: Values, std: float, cut: float) -> NDArray[np.bool_]:
+    """(tensors,)"""
+    low = np.float32(math.erf(-cut / math.sqrt(2)))
+    width = float(-low - low)
+    owner, z = _informative(values.astype(np.float64) / (std * math.sqrt(2)), 0.1)
+    apart = from_whole((erf_near_zero(z) - float(low)) / width * STEPS)
+    found, unsure = _below(owner, apart, values, 0.1)
+    for place in unsure:
+        found[place] = generator.of_truncated_uniform([values[place]], std, cut)
+    return found
+
+
+def _informative(values: NDArray[np.floating], below: float) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """(whose, the numbers): those near zero, without zeros."""
+    near = (np.abs(values) < below) & (values != 0)
+    return np.nonzero(near)[0], values[near].astype(np.float64)
+
+
+def _below(
+    owner: NDArray[np.intp], apart: NDArray[np.float64], values: Values, limit: float
+) -> tuple[NDArray[np.bool_], list[int]]:
+    """Of which tensors there are enough numbers, and no more than that apart in the mean; and where rounding might
+    decide it."""
+    counts = _count(owner, values)
+    mean = np.bincount(owner, weights=apart, minlength=len(values)) / np.maximum(counts, 1)
+    enough = counts >= FEWEST
+    return enough & (mean <= limit), np.flatnonzero(enough & (np.abs(mean - limit) < _NEAR)).tolist()
+
+
+def _count(owner: NDArray[np.intp], values: Values) -> NDArray[np.intp]:
+    return np.bincount(owner, minlength=len(values))
+
+
+def _none(owner: NDArray[np.intp], values: Values) -> NDArray[np.bool_]:
+    return _count(owner, values) == 0
