@@ -134,7 +134,7 @@ def _clicked(
     """The row of the last click, and its column where it was on a cell just now. Streamlit keeps a chosen row and a
     chosen cell beside each other. held: the row that was chosen before."""
     slot = f"{key}/before"
-    now = (list(rows), [tuple(cell) for cell in cells])
+    now: tuple[list[int], list[tuple[int, str]]] = (list(rows), [(place, name) for place, name in cells])
     before, st.session_state[slot] = st.session_state.get(slot, ([], [])), now
     if now == before:
         return held, ""
