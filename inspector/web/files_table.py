@@ -62,7 +62,7 @@ def answer(rows: Sequence[FileRow]) -> str:
         *([counted(others, "other file")] if others else []),
     ]
     copies = sum(any(f.id == SAME_BYTES.id for f in one.row.findings) for one in rows)
-    same = f" {copies:,} of them are byte for byte the same as another." if copies else ""
+    same = f" {copies:,} files are byte for byte the same as another." if copies else ""
     errors = sum(one.row.worst is Severity.ERROR for one in rows)
     warnings = sum(one.row.worst is Severity.WARNING for one in rows)
     if not errors and not warnings:
