@@ -101,7 +101,9 @@ def _model(inspection: Inspection) -> Answer:
     if checkpoint.weights is None or recognition is None:
         says = f"{checkpoint.format_says} with {counted(len(checkpoint.tensors), 'tensor')}, but no state dict."
         return Answer(topic=Topic.MODEL, says=says, severity=Severity.NOTICE)
-    severity, state = Severity.INFO if recognition.best else Severity.NOTICE, inspection.state or checkpoint.weights
+    state, best = inspection.state or checkpoint.weights, recognition.best
+    # Near a network is no network that is known.
+    severity = Severity.INFO if best is not None and not is_only_near(best) else Severity.NOTICE
     told = _told(inspection)
     says = f"{recognition.answer} {told.short}" if told is not None else recognition.answer
     if told is None and recognition.structure is not None and recognition.structure.likeness:

@@ -48,6 +48,19 @@ def test_a_known_network_is_named_and_loads(resnet: Path) -> None:
     assert found[Topic.CODE][1] is Severity.INFO
 
 
+def test_what_is_only_near_a_known_network_has_no_tick(tmp_path: Path) -> None:
+    import torchvision
+
+    near = torchvision.models.resnet18(num_classes=3)
+    near.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    torch.save(near.state_dict(), tmp_path / "n.pth")
+    torch.save(torchvision.models.resnet18(num_classes=3).state_dict(), tmp_path / "r.pth")
+    says, severity = answered(summarise(open_checkpoint(tmp_path / "n.pth")))[Topic.MODEL]
+    assert says.startswith("This is near torchvision's resnet18")
+    assert severity is Severity.NOTICE
+    assert answered(summarise(open_checkpoint(tmp_path / "r.pth")))[Topic.MODEL][1] is Severity.INFO
+
+
 def test_an_unknown_network_is_not_checked(tmp_path: Path) -> None:
     torch.save({"a.weight": torch.ones(3, 3), "b.weight": torch.ones(2)}, tmp_path / "u.pth")
     says, severity = answered(summarise(open_checkpoint(tmp_path / "u.pth")))[Topic.LOADING]
