@@ -145,8 +145,8 @@ def _piles(values: Values) -> Flags:
     if values.shape[1] < PILE:
         return np.zeros(len(values), bool)
     low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
-    ends = (np.count_nonzero(values == end, axis=1) >= PILE for end in (low, high))
-    found: Flags = np.logical_or(*ends)
+    at_low, at_high = (np.count_nonzero(values == end, axis=1) >= PILE for end in (low, high))
+    found: Flags = at_low | at_high
     return found
 
 
