@@ -161,8 +161,8 @@ def _apart(values: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
     every = np.arange(shape[0])
     cosines[:, every, every] = -1
     # A row of zeros has no angle: what is no number is below nothing.
-    found: Flags = (cosines < min(limits.duplicate_cosine, 1.0) - _ROUNDING).all(axis=(1, 2))
-    return found
+    unlike = cosines < min(limits.duplicate_cosine, 1.0) - _ROUNDING
+    return np.asarray(unlike.reshape(len(values), -1).all(axis=1), np.bool_)
 
 
 def _alive(sizes: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
