@@ -39,11 +39,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a part of the name of the files to measure")
     parser.add_argument("--commands", default="", help="names with commas")
-    parser.add_argument("--against", type=Path, help="another checkout, with an environment in .venv")
+    parser.add_argument("--against", type=Path, help="another checkout, with an environment in .venv or for this one's")
     parser.add_argument("--steps", action="store_true", help="what a page waits for, in place of commands")
     given = parser.parse_args()
     wanted = tuple(filter(None, given.commands.split(",")))
-    checkouts = [ROOT, *([given.against] if given.against else [])]
+    checkouts = [ROOT, *([given.against.resolve()] if given.against else [])]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         make_files(folder)
@@ -73,6 +73,8 @@ def show_steps(folder: Path, only: str, checkouts: list[Path]) -> None:
             done = subprocess.run(
                 [python_of(checkout), "-c", _STEPS, str(folder / name), str(tensors)],
                 env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(checkout)},
+                # With -c Python looks here first.
+                cwd=checkout,
                 stdout=subprocess.PIPE,
                 check=True,
             )
@@ -206,6 +208,8 @@ def run(checkout: Path, words: tuple[str, ...]) -> tuple[float, float, Answer]:
         done = subprocess.run(
             [python_of(checkout), "-c", _CHILD, *words],
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(checkout)},
+            # With -c Python looks here first.
+            cwd=checkout,
             stdout=printed,
             stderr=subprocess.PIPE,
             check=False,

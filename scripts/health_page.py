@@ -20,6 +20,8 @@ from inspector.health.thresholds import DEFAULTS, Thresholds
 HEALTH = Path(__file__).resolve().parents[1] / "inspector" / "health"
 _FIELD = re.compile(r"((?:    #: .*\n)+)    (\w+): ")
 _USE = re.compile(r"\b(?:limits|thresholds)\.(\w+)")
+# It tells many checks where not to look, each by the threshold that the check goes by itself.
+_FOR_MANY = "screens"
 _IMPORT = re.compile(r"from inspector\.health\.([\w.]+) import")
 _MORE = 4
 
@@ -135,7 +137,7 @@ def _below(module: str, texts: Mapping[str, str]) -> set[str]:
     found, left = set[str](), [module]
     while left:
         one = left.pop()
-        if one in texts and one not in found:
+        if one in texts and one not in found and one != _FOR_MANY:
             found.add(one)
             left += [name.replace(".", "/") for name in _IMPORT.findall(texts[one])]
     return found

@@ -15,7 +15,6 @@ from inspector.weights.report import TensorStatistics
 from inspector.weights.table import to_arrays
 
 Values = NDArray[np.float64]
-Number = float | Values
 
 # How far rounding can carry a number beyond an edge, relative to it: half a last bit, and as much again for slack.
 ROUNDING = {"float64": 1e-6, "float32": 1e-6, "float16": 2.0**-10, "bfloat16": 2.0**-8}
@@ -34,8 +33,8 @@ def within_edge(t: TensorStatistics, bound: float) -> bool:
     return bool(within_edge_of(max(abs(t.minimum), abs(t.maximum)), bound, t.numel, stored_as(t)))
 
 
-def within_edge_of(largest: Number, bound: float, numel: int, stored: str) -> Any:
-    """The same by the largest magnitude, or those of many tensors of one size and type."""
+def within_edge_of(largest: Any, bound: float, numel: int, stored: str) -> Any:
+    """The same by the largest magnitude, a number, or an array of those of many tensors of one size and type."""
     slack = ROUNDING[stored]
     # Of n uniform elements none is in the outermost 10 / n with probability exp(-10).
     return (bound * (1 - 10 / numel - slack) <= largest) & (largest <= bound * (1 + slack))
@@ -46,8 +45,8 @@ def has_spread(t: TensorStatistics, of: Initialiser, limits: Thresholds) -> bool
     return bool(spread_matches(t.mean, t.std, of, t.numel, stored_as(t), limits))
 
 
-def spread_matches(mean: Number, std: Number, of: Initialiser, numel: int, stored: str, limits: Thresholds) -> Any:
-    """The same by mean and standard deviation, or those of many tensors of one size and type."""
+def spread_matches(mean: Any, std: Any, of: Initialiser, numel: int, stored: str, limits: Thresholds) -> Any:
+    """The same by mean and standard deviation, numbers, or arrays of those of many tensors of one size and type."""
     slack = ROUNDING[stored]
     # Variance of the sample's standard deviation: kurtosis 1.8 of a uniform, 3 of a normal distribution.
     share = math.sqrt((0.8 if of.family is Family.UNIFORM else 2.0) / (4 * numel))

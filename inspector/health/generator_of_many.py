@@ -81,8 +81,10 @@ def _below(
 
 
 def _count(owner: NDArray[np.intp], values: Values) -> NDArray[np.intp]:
-    return np.bincount(owner, minlength=len(values))
+    counts: NDArray[np.intp] = np.bincount(owner, minlength=len(values))
+    return counts
 
 
 def _none(owner: NDArray[np.intp], values: Values) -> NDArray[np.bool_]:
-    return _count(owner, values) == 0
+    found: NDArray[np.bool_] = _count(owner, values) == 0
+    return found

@@ -145,8 +145,8 @@ def _piles(values: Values) -> Flags:
     if values.shape[1] < PILE:
         return np.zeros(len(values), bool)
     low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
-    ends = (np.count_nonzero(values == end, axis=1) >= PILE for end in (low, high))
-    found: Flags = np.logical_or(*ends)
+    at_low, at_high = (np.count_nonzero(values == end, axis=1) >= PILE for end in (low, high))
+    found: Flags = at_low | at_high
     return found
 
 
@@ -161,8 +161,8 @@ def _apart(values: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
     every = np.arange(shape[0])
     cosines[:, every, every] = -1
     # A row of zeros has no angle: what is no number is below nothing.
-    found: Flags = (cosines < min(limits.duplicate_cosine, 1.0) - _ROUNDING).all(axis=(1, 2))
-    return found
+    unlike = cosines < min(limits.duplicate_cosine, 1.0) - _ROUNDING
+    return np.asarray(unlike.reshape(len(values), -1).all(axis=1), np.bool_)
 
 
 def _alive(sizes: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:

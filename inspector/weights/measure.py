@@ -135,7 +135,9 @@ def read_tensors(
         meter.passed(sum(tensor.nbytes for tensor, _ in tensors))
         return answers
 
-    lots = [[(tensor, None)] for tensor in first.values()] if digests else _lots(checkpoint, first.values())
+    lots: list[_Lot] = [[(tensor, None)] for tensor in first.values()]
+    if not digests:
+        lots = _lots(checkpoint, first.values())
     read = {
         id(tensor): answer
         for lot_of, answers in zip(lots, meter.over(lot, lots, workers), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from inspector.health.freshness import freshness_of
 from inspector.health.subject import Subject, examined
 from inspector.readers import open_checkpoint
 from inspector.weights import measure
+from inspector.weights.decoded import DECODERS, find_decoder
 from inspector.weights.measure import measure_tensor, read_tensors
 from tests.health.many_small import small_tensors
 
@@ -85,3 +87,12 @@ def test_lots_hold_every_tensor_once_and_in_order(tmp_path: Path, monkeypatch: p
     )
     assert repr(again.answers) == repr(read.answers)
     assert told[-1] == sum(tensor.nbytes for tensor in checkpoint.tensors)
+
+
+def test_no_decoder_claims_what_is_taken_as_plain_at_once(tmp_path: Path) -> None:
+    for tensor in opened(tmp_path, 4).tensors:
+        for name in (tensor.name, "qweight", "a.weight_packed", "x.qzeros"):
+            for dtype in ("float32", "float16", "bfloat16", "float64"):
+                plain = replace(tensor, name=name, path=(name,), dtype=dtype)
+                assert find_decoder(plain).id == "plain"
+                assert not any(decoder.claims(plain) for decoder in DECODERS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Flag, StrEnum, auto
+from functools import lru_cache
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.keys.placing.roles import NORM_NAME, roles_of, split_name
@@ -52,6 +53,8 @@ class Elsewhere(Flag):
 _IN_OUT = frozenset({"kernel", "w", "weights"})
 # Where transformers' GPT-2 and its kin have a Conv1D; an adapter beside them may borrow its names.
 _CONV1D = re.compile(r"(.*\.)?h\.[0-9]+\.((attn|crossattention)\.(c_attn|c_proj|q_attn)|mlp\.(c_fc|c_proj))")
+# Its last words, which rule out nearly every name at once.
+_CONV1D_PARTS = frozenset({"c_attn", "c_proj", "q_attn", "c_fc"})
 _EMBEDDING = re.compile(
     r"(wte|wpe|embedding|embeddings|embed_tokens|embed_positions|embed_in|tok_embeddings|shared"
     r"|(word|token|token_type|position|positional|segment)_embed(ding)?s?)"
@@ -83,13 +86,19 @@ def is_weight(place: Leaf) -> bool:
     return role == "weight" or (role is None and _TABLE.search(split_name(place.name)[1]) is None)
 
 
+@lru_cache(maxsize=4096)
+def _is_embedding(word: str) -> bool:
+    """Of thousands of layers these words are a few."""
+    return _EMBEDDING.fullmatch(word) is not None
+
+
 def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
     """What the name of this tensor, which goes to this place, says about its layout."""
     module, last = split_name(leaf.name)
     parent = split_name(module)[1]
-    if last in _EMBEDDING_LEAVES or _EMBEDDING.fullmatch(parent) or _EMBEDDING.fullmatch(last):
+    if last in _EMBEDDING_LEAVES or _is_embedding(parent) or _is_embedding(last):
         return Voucher.EMBEDDING
-    if _CONV1D.fullmatch(module):
+    if parent in _CONV1D_PARTS and _CONV1D.fullmatch(module):
         return Voucher.CONV1D
     if last in _IN_OUT and last != split_name(place.name)[1]:
         return Voucher.IN_OUT
