@@ -57,8 +57,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "readers": ("checkpoint", "remote"),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
-    # Work over many pieces, anywhere: it knows nothing of what it runs.
-    "sweep": (),
+    # Work over many pieces, anywhere: it knows nothing of what it runs, and may keep what it gives in a bucket.
+    "sweep": ("remote",),
     "survey": ("checkpoint", "readers", "remote", "architectures", "params", "sweep"),
     # One file's numbers, wherever they are worked out.
     "giants": ("checkpoint", "readers", "remote", "weights", "sweep"),

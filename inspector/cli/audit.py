@@ -48,9 +48,10 @@ ExecutorOption = Annotated[
 PartOption = Annotated[
     str, typer.Option("--part", metavar="I/N", help="Only this share of the files, for arrays of jobs: 3/16.")
 ]
-Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several folders.")]
+Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several.")]
 CatalogueOption = Annotated[
-    str, typer.Option("--catalogue", metavar="DIR", help="Make one catalogue of all of them there, for `query`.")
+    str,
+    typer.Option("--catalogue", metavar="DIR", help="The folder of the catalogue, for `query`; else the store itself."),
 ]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
@@ -60,6 +61,7 @@ def audit(
     store: StoreOption,
     executor: ExecutorOption = "",
     part: PartOption = "1/1",
+    catalogue: CatalogueOption = "",
     yes: Yes = False,
     headers: Headers = False,
     weights_up_to: WeightsUpTo = "",
@@ -111,7 +113,9 @@ def audit(
     )
     write_reports(checked.report, plan, (), everything=everything)
     show_report(checked.report, plan.shown, everything=everything)
-    _bring_up_to_date((how.store,) if how.store is not None else (), store)
+    for remark in how.store.remarks if how.store is not None else ():
+        complain(remark)
+    _bring_up_to_date((how.store,) if how.store is not None else (), catalogue or store)
     return int(checked.report.failed)
 
 
@@ -150,7 +154,12 @@ def _bring_up_to_date(stores: Sequence[ResultStore], where: str) -> None:
     """The catalogue, where it can be made; what it says of itself is no part of the report, and fails no audit."""
     from inspector.catalogue.parts import catalogue_of
     from inspector.catalogue.update import update
+    from inspector.sweep.store import is_bucket_address
 
+    if is_bucket_address(where):
+        # DuckDB writes files; what is asked of them should not cross a network each time either.
+        complain(f"No catalogue was made: name a folder for it. Make it with: merge-parts {where} --catalogue DIR.")
+        return
     try:
         updated = update(stores, catalogue_of(where))
     except MissingLibrary as error:

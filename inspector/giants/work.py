@@ -61,7 +61,7 @@ def _elsewhere(item: Item, *, read: bool = False) -> str:
     sent = item.checkpoint.source
     try:
         source = sent.source if isinstance(sent, SentSource) else sent
-        if known_by(source) != item.known or (read and any(one.file.changed() for one in buckets_of(source))):
+        if known_by(source) != item.known or (read and any(one.changed() for one in buckets_of(source))):
             return f"{name} changed while it was read: ask again."
     except InspectorError as error:
         return error.says

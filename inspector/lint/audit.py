@@ -32,6 +32,7 @@ from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
 from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
 from inspector.survey.walk import RemoteFile, Unit
+from inspector.sweep.blobs import NoBlob
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
 from inspector.units import counted, human_bytes
@@ -39,6 +40,10 @@ from inspector.units import counted, human_bytes
 _RUN_DIGITS = 12
 _WRITTEN = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 _NAMED = 3
+# The latest time that a store knows of. Clocks of one network differ by less than so many seconds.
+_CLOCK = "clock.json"
+_CLOCK_SECONDS = 60
+_LATER_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +144,7 @@ def audit(
         note = _Note(
             run=run,
             base=os.path.abspath(request.base),
-            at=round(time.time(), 3),
+            at=_moment(how.store),
             sources=sources,
             headers=request.headers,
             weights_up_to=request.settings.weights_up_to,
@@ -269,11 +274,29 @@ def _choose(runs: Sequence[AuditRun], run: str) -> AuditRun:
     raise ReadError(f"The store holds {len(found)} runs.", hint=f"Name one with --run. {listed}.")
 
 
+def _moment(store: ResultStore) -> float:
+    """Now, or later than whatever was audited into the store before: which plan is the newest decides which files there
+    are, and clocks of drivers differ."""
+    now = round(time.time(), 3)
+    try:
+        before = float(json.loads(store.blobs.read(_CLOCK))["at"])
+    except (NoBlob, ValueError, TypeError, KeyError):
+        before = 0.0
+    if before - now > _CLOCK_SECONDS:
+        store.remarks.append(
+            f"Whoever audited into {store.shown} before had a clock {counted(round((before - now) / 60), 'minute')} "
+            "ahead of this one: this audit is dated by that clock."
+        )
+    found = max(now, round(before + _LATER_SECONDS, 3))
+    store.blobs.write(_CLOCK, json.dumps({"at": found}).encode("ascii"))
+    return found
+
+
 def _notes(stores: Iterable[ResultStore]) -> Iterator[_Note]:
     for store in stores:
-        for name in store.blobs.names("runs"):
+        for name, data in store.blobs.read_each(store.blobs.names("runs")):
             try:
-                yield report_from(_Note, json.loads(store.blobs.read(name)), KEPT)
+                yield report_from(_Note, json.loads(data), KEPT)
             except (ValueError, TypeError):
                 store.damaged.append(name)
 

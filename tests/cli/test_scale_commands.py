@@ -16,6 +16,7 @@ from safetensors.numpy import save, save_file
 from inspector.cli.main import run
 from inspector.remote import buckets
 from inspector.sweep import engines
+from inspector.sweep.store import existing_store
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -94,15 +95,17 @@ def test_a_line_of_the_page_does_what_it_says(
 ) -> None:
     arguments = arguments_of(line, places)
     if arguments[0] == "merge-parts":
-        assert run(arguments_of(PLAIN[0], places)) == 0
+        before = next(one for one in PLAIN if f"--store {line.split()[2]}" in one)
+        assert run(arguments_of(before, places)) == 0
     assert run(arguments) == 0, capsys.readouterr()
     out = capsys.readouterr().out
     if arguments[0] in ("open", "stats"):
         assert "3 tensors" in out or "layers.2.weight" in out
     if "--store" in arguments:
-        store = Path(arguments[arguments.index("--store") + 1])
-        assert (store / "store.json").exists()
-        assert (store / "results").is_dir() or "--part" in arguments
+        blobs = existing_store(arguments[arguments.index("--store") + 1]).blobs
+        assert blobs.names("results") or "--part" in arguments
+    if "--catalogue" in arguments:
+        assert run(["query", arguments[arguments.index("--catalogue") + 1]]) == 0
 
 
 def test_an_array_of_jobs_ends_in_one_report(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
