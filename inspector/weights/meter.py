@@ -47,6 +47,13 @@ class Meter:
         if threading.get_ident() == self._caller:
             self._tell()
 
+    def add(self, nbytes: int) -> None:
+        """Bytes that were read elsewhere."""
+        with self._lock:
+            self._done += nbytes
+        if threading.get_ident() == self._caller:
+            self._tell()
+
     def watching(self, chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         """The same chunks, counted as they are done with."""
         for chunk in chunks:

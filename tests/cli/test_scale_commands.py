@@ -43,9 +43,10 @@ def shards() -> dict[str, bytes]:
 def places(tmp_path: Path) -> Path:
     """/models, /audits and /scratch of the page."""
     root = tmp_path
-    (root / "models" / "giant").mkdir(parents=True)
-    for name, data in shards().items():
-        (root / "models" / "giant" / name).write_bytes(data)
+    for folder in ("giant", "base"):
+        (root / "models" / folder).mkdir(parents=True)
+        for name, data in shards().items():
+            (root / "models" / folder / name).write_bytes(data)
     save_file({"w": np.random.default_rng(1).standard_normal((9, 8))}, root / "models" / "small.safetensors")
     return root
 
@@ -70,7 +71,7 @@ def threads_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     def engine_of(executor: str = "", jobs: int = 1) -> AbstractContextManager[engines.Engine]:
         return real("threads", 2) if executor.startswith("tcp://") else real(executor, jobs)
 
-    for where in ("inspector.giants.measure", "inspector.survey.survey"):
+    for where in ("inspector.giants.measure", "inspector.giants.pairs", "inspector.survey.survey"):
         monkeypatch.setattr(f"{where}.engine_of", engine_of)
 
 
@@ -81,7 +82,7 @@ def arguments_of(line: str, places: Path) -> list[str]:
 
 
 def test_the_page_tells_of_each_command() -> None:
-    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "open"}
+    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "diff", "open"}
     assert len(PLAIN) >= 10 and len(ARRAY) == 2
 
 
