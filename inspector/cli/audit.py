@@ -29,13 +29,19 @@ from inspector.cli.check_request import (
 )
 from inspector.cli.ending import complain
 from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar
-from inspector.errors import InspectorError, MissingLibrary
+from inspector.errors import InspectorError, MissingLibrary, UsageError
 
 if TYPE_CHECKING:
     from inspector.sweep.store import ResultStore
 
 Sources = Annotated[
-    list[str], typer.Argument(help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/.")
+    list[str] | None,
+    typer.Argument(
+        help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/, files at https://."
+    ),
+]
+FromOption = Annotated[
+    str, typer.Option("--from", metavar="FILE", help="A text with one more source in each line; # begins a remark.")
 ]
 ExecutorOption = Annotated[
     str,
@@ -57,8 +63,9 @@ RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, 
 
 
 def audit(
-    sources: Sources,
     store: StoreOption,
+    sources: Sources = None,
+    from_: FromOption = "",
     executor: ExecutorOption = "",
     part: PartOption = "1/1",
     catalogue: CatalogueOption = "",
@@ -99,8 +106,11 @@ def audit(
         jobs=jobs,
         digest=digest,
     )
-    addresses = [source for source in sources if "://" in source]
-    places = [source for source in sources if source not in addresses]
+    named = [*(sources or ()), *(_listed(from_) if from_ else ())]
+    if not named:
+        raise UsageError("There is nothing to audit.", hint="Name files, folders or addresses, or a list: --from FILE.")
+    addresses = [source for source in named if "://" in source]
+    places = [source for source in named if "://" not in source]
     plan = outputs_of(form, output or (), None, places)
     request = request_of(places, told)
     how = How(jobs=request.jobs, executor=executor, store=open_store(store), part=parse_part(part))
@@ -148,6 +158,13 @@ def merge_parts(
     if catalogue or len(stores) == 1:
         _bring_up_to_date(opened, catalogue or stores[0])
     return int(checked.report.failed)
+
+
+def _listed(place: str) -> list[str]:
+    from inspector.side_files import read_text
+
+    lines = read_text(place, "list of sources", hint="One in each line.").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def _bring_up_to_date(stores: Sequence[ResultStore], where: str) -> None:

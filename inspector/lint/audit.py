@@ -24,6 +24,8 @@ from inspector.lint.request import CheckRequest
 from inspector.progress import Progress, silent
 from inspector.readers.hub.files import list_hub
 from inspector.readers.hub.place import has_scheme
+from inspector.readers.web_files import list_web
+from inspector.remote.address import is_web_address
 from inspector.remote.buckets import is_bucket_address, list_bucket
 from inspector.reports_from_json import KEPT, report_from
 from inspector.survey.kinds import NOT_EXAMINED
@@ -116,7 +118,8 @@ def audit(
 ) -> Checked:
     """As `check`, with the store of `how`; a part looks at its share alone, and its report is of that.
 
-    addresses: more sources, prefixes of buckets (s3://, gs://, az://) and places on the hub (hf://org/name, hf://org/).
+    addresses: more sources: prefixes of buckets (s3://, gs://, az://), places on the hub (hf://org/name, hf://org/),
+    files behind http and https addresses.
     most_nbytes: that may be fetched of them without being asked, None for any.
 
     Raises as `check`, UsageError over most_nbytes, ReadError and ExportError of the store and the executor; what was
@@ -124,7 +127,7 @@ def audit(
     """
     check_request(request)
     reading = reading_of(request, digests=True)
-    remote = tuple(file for address in addresses for file in list_remote(address, reading.limits))
+    remote = list_all(addresses, reading.limits)
     if most_nbytes is not None:
         _check_cost(request, remote, most_nbytes)
     plan = plan_places(places_of(request), reading.limits, git=request.git, remote=remote)
@@ -240,6 +243,15 @@ def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str =
     return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
 
 
+def list_all(addresses: Sequence[str], limits: Limits) -> tuple[RemoteFile, ...]:
+    """The files of all addresses, in their order. Raises as `list_remote`."""
+    web = iter(list_web([address for address in addresses if is_web_address(address)]))
+    found: list[RemoteFile] = []
+    for address in dict.fromkeys(addresses):
+        found += [next(web)] if is_web_address(address) else list_remote(address, limits)
+    return tuple(found)
+
+
 def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
     """The files of one address. Raises UsageError for what is none, AddressError where it cannot be listed."""
     if is_bucket_address(address):
@@ -248,7 +260,7 @@ def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
         return list_hub(address, limits)
     raise UsageError(
         f"{address[:200]} cannot be listed.",
-        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name and hf://org/.",
+        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/ and https://.",
     )
 
 

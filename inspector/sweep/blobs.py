@@ -20,7 +20,9 @@ class NoBlob(ReadError):
 
 
 class Blobs(Protocol):
-    """Objects by name, `folder/name`. Each is whole once it has its name."""
+    """Objects by name, `folder/name`. Each is whole once it has its name. distant: each costs a round trip."""
+
+    distant: bool
 
     @property
     def shown(self) -> str:
@@ -50,6 +52,8 @@ class Blobs(Protocol):
 
 class FolderBlobs:
     """In a folder of a disk."""
+
+    distant = False
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)

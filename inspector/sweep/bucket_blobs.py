@@ -23,6 +23,8 @@ class BucketBlobs:
     Raises MissingLibrary without fsspec or the store's package.
     """
 
+    distant = True
+
     def __init__(self, address: str) -> None:
         self.shown = shorten_middle(address.rstrip("/"), 200)
         self._system, self._root = system_of(address.rstrip("/"))

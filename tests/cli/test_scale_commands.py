@@ -47,6 +47,7 @@ def places(tmp_path: Path) -> Path:
         (root / "models" / folder).mkdir(parents=True)
         for name, data in shards().items():
             (root / "models" / folder / name).write_bytes(data)
+    (root / "models" / "list.txt").write_text(f"{root}/models/giant\n# and\n{root}/models/base\n")
     save_file({"w": np.random.default_rng(1).standard_normal((9, 8))}, root / "models" / "small.safetensors")
     return root
 

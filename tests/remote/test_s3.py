@@ -73,7 +73,14 @@ def put(name: str, data: bytes) -> None:
 
 
 def put_many(files: dict[str, bytes]) -> None:
-    system().pipe(files, batch_size=8)
+    """Behind the server, whose requests for a thousand of them would take a minute."""
+    from moto.core import DEFAULT_ACCOUNT_ID
+    from moto.s3.models import s3_backends
+
+    backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    for name, data in files.items():
+        bucket, _, key = name.partition("/")
+        backend.put_object(bucket, key, data)
 
 
 def request_of(place: Path, *, headers: bool = True) -> CheckRequest:
@@ -143,6 +150,7 @@ def test_an_audit_of_a_listing_of_several_pages_with_its_store_in_the_bucket(ser
     reads = server.of("GET", "zoo/many/")
     print("requests", len(reads) / 1206, "HEAD", len(server.of("HEAD", "zoo/many/")), "PUT", len(server.of("PUT")))
     assert len(reads) == 1206 and not server.of("HEAD", "zoo/many/")
+    assert len(server.of("PUT")) <= 200
     server.forget()
     again = audit(request_of(tmp_path), How(store=open_store("s3://zoo/store")), addresses=["s3://zoo/many"]).report
     assert [file.findings for file in again.files] == [file.findings for file in report.files]

@@ -16,8 +16,11 @@ from safetensors.torch import save_file
 from inspector.cli.main import run
 from inspector.errors import ExportError, ReadError, UsageError
 from inspector.remote import buckets
-from inspector.sweep.piece import key_of
+from inspector.sweep.engines import Inline
+from inspector.sweep.piece import Piece, key_of
+from inspector.sweep.run import sweep
 from inspector.sweep.store import existing_store, open_store
+from tests.sweep.works import Square, lost
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -145,6 +148,29 @@ def test_a_store_that_does_not_answer_is_no_empty_store(
             with pytest.raises(ReadError, match="page 2"):
                 existing_store(PLACE)
     assert {name: system.cat_file(name) for name in system.find("/audits")} == before
+
+
+def test_results_of_one_driver_travel_together_and_a_stop_loses_none(
+    system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of a bucket is a round trip: 200 results of an engine that gives them one by one are two of them."""
+    pieces = [Piece(item=n, key=key, nbytes=1) for n, key in enumerate(KEYS)]
+    outcomes = sweep("squares", pieces, Square(), lost=lost, engine=Inline(), store=open_store(PLACE))
+    assert len(list(outcomes)) == 200
+    assert 1 <= len(system.find("/audits/one/results")) <= 4
+    system.rm("/audits/one/results", recursive=True)
+    stopped = sweep("squares", pieces, Square(), lost=lost, engine=Inline(), store=open_store(PLACE))
+    for _, _ in zip(range(30), stopped, strict=False):
+        pass
+    stopped.close()
+    assert len(dict(open_store(PLACE).load("squares", {piece.key for piece in pieces}))) == 30
+    # After so long they are kept as they come.
+    monkeypatch.setattr("inspector.sweep.run._HELD_SECONDS", -1)
+    going = sweep("squares", pieces, Square(), lost=lost, engine=Inline(), store=open_store(PLACE))
+    for _, _ in zip(range(32), going, strict=False):
+        pass
+    assert len(dict(open_store(PLACE).load("squares", {piece.key for piece in pieces}))) >= 31
+    going.close()
 
 
 def test_a_place_that_is_none_is_named(system: Any) -> None:
