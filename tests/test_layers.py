@@ -57,11 +57,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "readers": ("checkpoint", "remote"),
     "architectures": ("checkpoint",),
     **dict.fromkeys(SLICES, ("checkpoint", "architectures")),
-    # Work over many pieces, anywhere: it knows nothing of what it runs.
-    "sweep": (),
+    # Work over many pieces, anywhere: it knows nothing of what it runs, and may keep what it gives in a bucket.
+    "sweep": ("remote",),
     "survey": ("checkpoint", "readers", "remote", "architectures", "params", "sweep"),
-    # One file's numbers, wherever they are worked out.
-    "giants": ("checkpoint", "readers", "remote", "weights", "sweep"),
+    # One file's numbers, and what two differ in, wherever they are worked out.
+    "giants": ("checkpoint", "readers", "remote", "weights", "compare", "sweep"),
     # Many files held against what may be wrong with them: what the headers say, and what the numbers say.
     "lint": ("checkpoint", "remote", "readers", "survey", "health", "sweep"),
     # What an audit left in a store, as tables to be asked.

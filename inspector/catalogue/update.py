@@ -46,6 +46,7 @@ _SMALL_NBYTES = 256 << 20
 # Of lines, as many as become one part.
 _BATCH_NBYTES = 64 << 20
 _LEAST_LINE = 1 << 24
+_LATER_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +134,12 @@ class _Update:
             own = self._take_own(run, before.covered)
             covered = self._covered_by_folders(run, own)
             sources = key_of("sources", run.base, sorted(run.sources))
+            # The newest plan is the one that counts, and clocks of drivers differ: it is later than what it follows.
+            at = max([run.at, *(round(one.at + _LATER_SECONDS, 3) for one in before.runs if one.run == run.id)])
             lines = (
                 {
                     "run": run.id,
-                    "ended": run.at,
+                    "ended": at,
                     "sources": sources,
                     "path": tabled(unit.path),
                     "place": tabled(_place(run.base, unit.path)),
@@ -147,7 +150,7 @@ class _Update:
                 if unit.is_folder or unit.path not in covered
             )
             self._write_lines(json.dumps(line, ensure_ascii=True).encode("ascii") for line in lines)
-            self._folder.write(PartKind.RUN, ("runs",), (run.state,), self._write_run, run=run.id, at=run.at)
+            self._folder.write(PartKind.RUN, ("runs",), (run.state,), self._write_run, run=run.id, at=at)
 
     def _write_run(self, _: str, place: Path) -> int:
         return write_parquet(self._connection, f"SELECT * FROM {self._read_lines(RUN_LINE)}", place)

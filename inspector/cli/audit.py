@@ -29,13 +29,19 @@ from inspector.cli.check_request import (
 )
 from inspector.cli.ending import complain
 from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar
-from inspector.errors import InspectorError, MissingLibrary
+from inspector.errors import InspectorError, MissingLibrary, UsageError
 
 if TYPE_CHECKING:
     from inspector.sweep.store import ResultStore
 
 Sources = Annotated[
-    list[str], typer.Argument(help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/.")
+    list[str] | None,
+    typer.Argument(
+        help="Files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/, files at https://."
+    ),
+]
+FromOption = Annotated[
+    str, typer.Option("--from", metavar="FILE", help="A text with one more source in each line; # begins a remark.")
 ]
 ExecutorOption = Annotated[
     str,
@@ -48,18 +54,21 @@ ExecutorOption = Annotated[
 PartOption = Annotated[
     str, typer.Option("--part", metavar="I/N", help="Only this share of the files, for arrays of jobs: 3/16.")
 ]
-Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several folders.")]
+Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of a run wrote: one or several.")]
 CatalogueOption = Annotated[
-    str, typer.Option("--catalogue", metavar="DIR", help="Make one catalogue of all of them there, for `query`.")
+    str,
+    typer.Option("--catalogue", metavar="DIR", help="The folder of the catalogue, for `query`; else the store itself."),
 ]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
 
 def audit(
-    sources: Sources,
     store: StoreOption,
+    sources: Sources = None,
+    from_: FromOption = "",
     executor: ExecutorOption = "",
     part: PartOption = "1/1",
+    catalogue: CatalogueOption = "",
     yes: Yes = False,
     headers: Headers = False,
     weights_up_to: WeightsUpTo = "",
@@ -97,8 +106,11 @@ def audit(
         jobs=jobs,
         digest=digest,
     )
-    addresses = [source for source in sources if "://" in source]
-    places = [source for source in sources if source not in addresses]
+    named = [*(sources or ()), *(_listed(from_) if from_ else ())]
+    if not named:
+        raise UsageError("There is nothing to audit.", hint="Name files, folders or addresses, or a list: --from FILE.")
+    addresses = [source for source in named if "://" in source]
+    places = [source for source in named if "://" not in source]
     plan = outputs_of(form, output or (), None, places)
     request = request_of(places, told)
     how = How(jobs=request.jobs, executor=executor, store=open_store(store), part=parse_part(part))
@@ -111,7 +123,9 @@ def audit(
     )
     write_reports(checked.report, plan, (), everything=everything)
     show_report(checked.report, plan.shown, everything=everything)
-    _bring_up_to_date((how.store,) if how.store is not None else (), store)
+    for remark in how.store.remarks if how.store is not None else ():
+        complain(remark)
+    _bring_up_to_date((how.store,) if how.store is not None else (), catalogue or store)
     return int(checked.report.failed)
 
 
@@ -146,11 +160,23 @@ def merge_parts(
     return int(checked.report.failed)
 
 
+def _listed(place: str) -> list[str]:
+    from inspector.side_files import read_text
+
+    lines = read_text(place, "list of sources", hint="One in each line.").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
 def _bring_up_to_date(stores: Sequence[ResultStore], where: str) -> None:
     """The catalogue, where it can be made; what it says of itself is no part of the report, and fails no audit."""
     from inspector.catalogue.parts import catalogue_of
     from inspector.catalogue.update import update
+    from inspector.sweep.store import is_bucket_address
 
+    if is_bucket_address(where):
+        # DuckDB writes files; what is asked of them should not cross a network each time either.
+        complain(f"No catalogue was made: name a folder for it. Make it with: merge-parts {where} --catalogue DIR.")
+        return
     try:
         updated = update(stores, catalogue_of(where))
     except MissingLibrary as error:

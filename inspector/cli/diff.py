@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from inspector.cli.ending import complain, printing
-from inspector.cli.options import Json, open_file, pick_state, progress_bar, show, show_json, use_utf8
+from inspector.cli.options import (
+    UNASKED_NBYTES,
+    Json,
+    StoreOption,
+    Yes,
+    open_file,
+    pick_state,
+    progress_bar,
+    show,
+    show_json,
+    use_utf8,
+)
 from inspector.errors import UsageError
 from inspector.render.visible import one_line
 
@@ -68,6 +80,14 @@ StateBoth = Annotated[
 ]
 StateA = Annotated[str, typer.Option("--state-a", metavar="NAME", help="Which one of the first file.")]
 StateB = Annotated[str, typer.Option("--state-b", metavar="NAME", help="Which one of the others.")]
+ExecutorOption = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="WHERE",
+        help='By pieces: in "threads", in "processes", or on a Dask cluster: tcp://host:8786.',
+    ),
+]
 Jobs = Annotated[int, typer.Option(help="Tensors read side by side; 0: one per processor.", min=0, max=256)]
 
 
@@ -83,9 +103,15 @@ def diff(
     state_a: StateA = "",
     state_b: StateB = "",
     jobs: Jobs = 0,
+    store: StoreOption = "",
+    executor: ExecutorOption = "",
+    yes: Yes = False,
     json: Json = False,
 ) -> int:
-    """Compare checkpoints: every tensor, every module, and what that proves; exit 0 same, 1 different, 2 trouble."""
+    """Compare checkpoints: every tensor, every module, and what that proves; exit 0 same, 1 different, 2 trouble.
+
+    With --store or --executor by pieces of 256 MiB, of which none is read again after an interruption.
+    """
     from inspector.cli.diff_files import Comparing, compare_paths
 
     if len(paths) < 2:
@@ -102,9 +128,16 @@ def diff(
         workers=jobs or os.cpu_count() or 1,
         relatives=not (stat or names_only or quiet),
         everything=everything,
+        most_nbytes=None if yes else UNASKED_NBYTES,
         progress=progress_bar("comparing"),
     )
-    found = compare_paths(paths, comparing)
+    if store or executor:
+        from inspector.giants.pairs import pairs_in_pieces
+
+        with pairs_in_pieces(executor or "threads", jobs, store) as pairwise:
+            found = compare_paths(paths, replace(comparing, pairwise=pairwise))
+    else:
+        found = compare_paths(paths, comparing)
     for each in found:
         if each.trouble:
             complain(each.says)

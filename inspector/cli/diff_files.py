@@ -8,9 +8,10 @@ from pathlib import Path
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.cli.options import open_file
-from inspector.compare.diff import compare_checkpoints
+from inspector.compare.diff import Pairwise, compare_checkpoints
 from inspector.compare.report import Diff
 from inspector.errors import InspectorError, UnknownFormat, UsageError
+from inspector.giants.measure import check_cost
 from inspector.limits import DEFAULT_LIMITS
 from inspector.progress import Progress
 from inspector.readers import claims_folder
@@ -23,13 +24,16 @@ from inspector.survey.walk import Walk
 class Comparing:
     """How two files are compared. first, second: which state dict of either.
     relatives: whether it is asked what they have to do with each other. everything: whether other state dicts' tensors
-    are compared."""
+    are compared. pairwise: who holds pairs of tensors against each other; None: threads of this process. most_nbytes:
+    that may be fetched of them without being asked, None for any."""
 
     first: Callable[[Checkpoint], StateDict | None]
     second: Callable[[Checkpoint], StateDict | None]
     workers: int
     relatives: bool = True
     everything: bool = False
+    pairwise: Pairwise | None = None
+    most_nbytes: int | None = None
     progress: Progress
 
 
@@ -73,6 +77,9 @@ def compare_paths(paths: Sequence[str], comparing: Comparing) -> list[Compared]:
 
 
 def _compare(a: Checkpoint, state: StateDict | None, b: Checkpoint, name: str, comparing: Comparing) -> Compared:
+    if comparing.most_nbytes is not None:
+        for one in (a, b):
+            check_cost(one, comparing.most_nbytes)
     return Compared(
         name=name,
         diff=compare_checkpoints(
@@ -83,6 +90,7 @@ def _compare(a: Checkpoint, state: StateDict | None, b: Checkpoint, name: str, c
             relatives=comparing.relatives,
             everything=comparing.everything,
             workers=comparing.workers,
+            pairwise=comparing.pairwise,
             progress=comparing.progress,
         ),
     )

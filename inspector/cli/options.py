@@ -47,7 +47,11 @@ Digest = Annotated[
 FailOn = Annotated[Severity, typer.Option("--fail-on", help="Exit with 1 if a finding is at least this severe.")]
 StoreOption = Annotated[
     str,
-    typer.Option("--store", metavar="DIR", help="A folder of its own for results: what is there is not read again."),
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        help="A folder of its own, or a prefix of a bucket, for results: what is there is not read again.",
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Fetch also more than 100 GB of numbers from addresses.")]
 TargetOption = Annotated[

@@ -55,10 +55,16 @@ def query(
     """Ask the catalogue of an audit: search, duplicates, shared trunks, findings, or any SELECT. Nothing is written."""
     from inspector.catalogue.open import open_catalogue
     from inspector.catalogue.parts import catalogue_of
+    from inspector.sweep.store import is_bucket_address
 
     asked = [name for name in (sql, search, findings, duplicates, trunks) if name]
     if len(asked) > 1:
         raise UsageError("That is more than one question.", hint="Ask one at a time.")
+    if is_bucket_address(store):
+        raise UsageError(
+            f"{store[:200]} is in a bucket, and a catalogue is asked in a folder.",
+            hint=f"Make one first: merge-parts {store[:200]} --catalogue DIR; then: query DIR.",
+        )
     if not Path(store).is_dir():
         raise ReadError(f"{store[:200]} is no folder.", hint="Name the store of an audit: audit SOURCE --store DIR.")
     form = form or _OF_ENDINGS.get(output.suffix.lower() if output is not None else "", Form.TABLE)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.compare.align import Operand, Pairs, align, by_order, candidates, describe
@@ -30,6 +32,14 @@ from inspector.weights import kernel
 from inspector.weights.meter import Meter
 
 
+class Pairwise(Protocol):
+    """Who compares pairs of tensors as `compare_pair` does, wherever."""
+
+    def __call__(self, pairs: Sequence[tuple[Held, Held]], meter: Meter) -> Sequence[TensorDiff]:
+        """The answer for each pair, in their order."""
+        ...
+
+
 def compare_checkpoints(
     a: Checkpoint,
     b: Checkpoint,
@@ -39,6 +49,7 @@ def compare_checkpoints(
     relatives: bool = True,
     everything: bool = False,
     workers: int = 1,
+    pairwise: Pairwise | None = None,
     progress: Progress = silent,
 ) -> Diff:
     """What the second checkpoint is to the first.
@@ -46,8 +57,9 @@ def compare_checkpoints(
     a_state, b_state: which state dict of each; the likeliest weights where none is given, all tensors of a file that
     has none. relatives: whether it is also asked what the two have to do with each other, which reads what changed once
     more. everything: whether the tensors of other state dicts (an optimizer's) are compared too, byte by byte.
-    workers: threads that read side by side; the report is the same to the last bit. progress: in bytes of
-    both files. What cannot be read is in the report; raises only what progress raises.
+    workers: threads that read side by side; the report is the same to the last bit. pairwise: who holds pairs against
+    each other in their place. progress: in bytes of both files. What cannot be read is in the report; raises only what
+    progress and pairwise raise.
     """
     began = time.perf_counter()
     one, two = _operand(a, a_state), _operand(b, b_state)
@@ -59,7 +71,7 @@ def compare_checkpoints(
         _by_bytes(pairs, meter)
     by_order(pairs)
     lacks = (tuple(what_is_missing(a, "first")), tuple(what_is_missing(b, "second")))
-    tensors = _unless_missing(_compared(pairs, meter, workers), *lacks)
+    tensors = _unless_missing(_compared(pairs, meter, workers, pairwise), *lacks)
     read_nbytes = meter.done
     meter.end()
     # What was read side by side has ended the first one.
@@ -136,7 +148,7 @@ def _known_same(one: Operand, two: Operand) -> bool:
     return a.sha256 is not None and (a.sha256, a.nbytes) == (b.sha256, b.nbytes) and paths[0] == paths[1]
 
 
-def _compared(pairs: Pairs, meter: Meter, workers: int) -> tuple[TensorDiff, ...]:
+def _compared(pairs: Pairs, meter: Meter, workers: int, pairwise: Pairwise | None) -> tuple[TensorDiff, ...]:
     a, b = pairs.a.checkpoint, pairs.b.checkpoint
     known = _known_same(pairs.a, pairs.b)
 
@@ -151,7 +163,9 @@ def _compared(pairs: Pairs, meter: Meter, workers: int) -> tuple[TensorDiff, ...
     first: dict[tuple[object, ...], tuple[Held, Held]] = {}
     for pair in held:
         first.setdefault((pair[0].place, pair[1].place), pair)
-    answers = dict(zip(first, meter.over(one, first.values(), workers), strict=True))
+    asked = tuple(first.values())
+    given = pairwise(asked, meter) if pairwise is not None and not known else meter.over(one, asked, workers)
+    answers = dict(zip(first, given, strict=True))
     found = {x.tensor.name: replace(answers[(x.place, y.place)], a=x.side, b=y.side) for x, y in held}
     removed = {t.name: TensorDiff(a=Held(a, t).side, b=None, relation=Relation.REMOVED) for t in pairs.left_a}
     added = [TensorDiff(a=None, b=Held(b, t).side, relation=Relation.ADDED) for t in pairs.left_b]

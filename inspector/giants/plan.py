@@ -3,7 +3,7 @@ leaves that their statistics are added up by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.dtypes import DTYPES
@@ -58,7 +58,7 @@ def plan_pieces(
     most_nbytes: of one piece. A tensor that cannot be cut (decoded, compressed, a view) is one piece whatever its size,
     and a leaf of 2^24 elements is never cut. Raises OSError where a file is not there any more.
     """
-    known: dict[tuple[int, ...], Known | None] = {}
+    known: KnownParts = {}
     nbytes = sum(tensor.nbytes for tensor in tensors)
     return tuple(
         _piece(checkpoint, stretches, known, nbytes)
@@ -67,7 +67,7 @@ def plan_pieces(
 
 
 def _stretches(checkpoint: Checkpoint, tensors: Sequence[TensorInfo], most_nbytes: int) -> Iterator[Stretch]:
-    for tensor in sorted(tensors, key=lambda tensor: _place(checkpoint, tensor)):
+    for tensor in sorted(tensors, key=lambda tensor: place_of(checkpoint, tensor)):
         if tensor.nbytes <= most_nbytes or not may_be_cut(checkpoint, tensor):
             yield Stretch(tensor=tensor)
             continue
@@ -81,7 +81,7 @@ def _groups(checkpoint: Checkpoint, stretches: Iterator[Stretch], most_nbytes: i
     group: list[Stretch] = []
     held = part = 0
     for stretch in stretches:
-        own = part_of(checkpoint.source, _place(checkpoint, stretch.tensor)[1])
+        own = part_of(checkpoint.source, place_of(checkpoint, stretch.tensor)[1])
         full = held + stretch.nbytes > most_nbytes or len(group) >= _MOST_TENSORS
         if group and (full or own != part):
             yield tuple(group)
@@ -92,7 +92,7 @@ def _groups(checkpoint: Checkpoint, stretches: Iterator[Stretch], most_nbytes: i
         yield tuple(group)
 
 
-def _place(checkpoint: Checkpoint, tensor: TensorInfo) -> tuple[bool, int]:
+def place_of(checkpoint: Checkpoint, tensor: TensorInfo) -> tuple[bool, int]:
     """Where its storage begins, those without one last."""
     storage = _storage(checkpoint, tensor)
     first = storage.offset if storage is not None else None
@@ -104,13 +104,35 @@ def _storage(checkpoint: Checkpoint, tensor: TensorInfo) -> Storage | None:
     return checkpoint.storages.get(tensor.storage_id or "")
 
 
-def _piece(
-    checkpoint: Checkpoint, stretches: tuple[Stretch, ...], known: dict[tuple[int, ...], Known | None], nbytes: int
-) -> Piece[Item]:
+def _piece(checkpoint: Checkpoint, stretches: tuple[Stretch, ...], known: KnownParts, nbytes: int) -> Piece[Item]:
+    part = part_with(checkpoint, [stretch.tensor for stretch in stretches], known)
+    told = [repr((stretch.tensor, stretch.first, stretch.numel)) for stretch in stretches]
+    return Piece(
+        item=Item(checkpoint=part.checkpoint, stretches=stretches, known=part.known, of_nbytes=nbytes),
+        key=key_of(QUESTION, *part.facts, told) if part.known is not None else "",
+        nbytes=sum(stretch.nbytes for stretch in stretches),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOf:
+    """Of a checkpoint what some tensors need, to be sent. facts: what tells its bytes from others', for a key."""
+
+    checkpoint: Checkpoint
+    known: Known | None
+    facts: tuple[object, ...]
+
+
+#: What files are known by, which many pieces ask of the same ones.
+KnownParts = dict[tuple[int, ...], Known | None]
+
+
+def part_with(checkpoint: Checkpoint, tensors: Iterable[TensorInfo], known: KnownParts) -> PartOf:
+    """known: is added to. Raises OSError where a file is not there any more."""
     storages: dict[str, Storage] = {}
-    for stretch in stretches:
-        for tensor in _with_parts(stretch.tensor):
-            storage = _storage(checkpoint, tensor)
+    for tensor in tensors:
+        for one in _with_parts(tensor):
+            storage = _storage(checkpoint, one)
             if storage is not None:
                 storages[storage.id] = storage
     spans = [(s.offset, s.offset + _length(s)) for s in storages.values() if s.offset is not None]
@@ -123,26 +145,18 @@ def _piece(
         name: storage if storage.offset is None else replace(storage, offset=storage.offset - before)
         for name, storage in storages.items()
     }
-    item = Item(
-        checkpoint=Checkpoint(
-            origin=checkpoint.origin,
-            format=checkpoint.format,
-            format_says=checkpoint.format_says,
-            root=_NOTHING,
-            tensors=(),
-            storages=moved,
-            source=SentSource(source, source.name, source.size),
-        ),
-        stretches=stretches,
-        known=known[leaf],
-        of_nbytes=nbytes,
+    sent = Checkpoint(
+        origin=checkpoint.origin,
+        format=checkpoint.format,
+        format_says=checkpoint.format_says,
+        root=_NOTHING,
+        tensors=(),
+        storages=moved,
+        source=SentSource(source, source.name, source.size),
     )
-    told = [repr((stretch.tensor, stretch.first, stretch.numel)) for stretch in stretches]
-    facts = (checkpoint.format, checkpoint.origin.name, known[leaf], told, [repr(one) for one in moved.values()])
-    return Piece(
-        item=item,
-        key=key_of(QUESTION, *facts) if known[leaf] is not None else "",
-        nbytes=sum(stretch.nbytes for stretch in stretches),
+    told = [repr(one) for one in moved.values()]
+    return PartOf(
+        checkpoint=sent, known=known[leaf], facts=(checkpoint.format, checkpoint.origin.name, known[leaf], told)
     )
 
 

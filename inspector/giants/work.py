@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 
+from inspector.checkpoint.types import Checkpoint
 from inspector.errors import CorruptFile, InspectorError, LimitExceeded, NoRoom, ReadError, RefusedContent
-from inspector.giants.places import SentSource, buckets_of, known_by
+from inspector.giants.places import Known, SentSource, buckets_of, known_by
 from inspector.giants.plan import Item, Stretch
 from inspector.giants.written import Answer, written
 from inspector.sweep.piece import Outcome
@@ -17,10 +18,10 @@ def measure_piece(item: Item) -> Outcome:
     """An answer for each stretch of the piece. Kept is what says something of the file alone: not what a network or a
     disk would not give now, nor what changed meanwhile."""
     kernel.expect(item.of_nbytes)
-    why = _elsewhere(item)
+    why = elsewhere(item.checkpoint, item.known)
     if not why:
         found = [_answer(item, stretch) for stretch in item.stretches]
-        why = _elsewhere(item, read=True)
+        why = elsewhere(item.checkpoint, item.known, read=True)
         if not why:
             kept = item.known is not None and all(lasting for _, lasting in found)
             return Outcome(data=written([answer for answer, _ in found]), kept=kept)
@@ -53,15 +54,15 @@ def _answer(item: Item, stretch: Stretch) -> tuple[Answer, bool]:
         return f"{tensor.name} could not be read: {error}.", False
 
 
-def _elsewhere(item: Item, *, read: bool = False) -> str:
+def elsewhere(checkpoint: Checkpoint, known: Known | None, *, read: bool = False) -> str:
     """Why the bytes are not those that were planned for, as a sentence; "" where they are. read: they were, now."""
-    name = item.checkpoint.source.name
-    if item.known is None:
+    name = checkpoint.source.name
+    if known is None:
         return ""
-    sent = item.checkpoint.source
+    sent = checkpoint.source
     try:
         source = sent.source if isinstance(sent, SentSource) else sent
-        if known_by(source) != item.known or (read and any(one.file.changed() for one in buckets_of(source))):
+        if known_by(source) != known or (read and any(one.changed() for one in buckets_of(source))):
             return f"{name} changed while it was read: ask again."
     except InspectorError as error:
         return error.says

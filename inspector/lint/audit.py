@@ -24,6 +24,8 @@ from inspector.lint.request import CheckRequest
 from inspector.progress import Progress, silent
 from inspector.readers.hub.files import list_hub
 from inspector.readers.hub.place import has_scheme
+from inspector.readers.web_files import list_web
+from inspector.remote.address import is_web_address
 from inspector.remote.buckets import is_bucket_address, list_bucket
 from inspector.reports_from_json import KEPT, report_from
 from inspector.survey.kinds import NOT_EXAMINED
@@ -32,6 +34,7 @@ from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
 from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
 from inspector.survey.walk import RemoteFile, Unit
+from inspector.sweep.blobs import NoBlob
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
 from inspector.units import counted, human_bytes
@@ -39,6 +42,10 @@ from inspector.units import counted, human_bytes
 _RUN_DIGITS = 12
 _WRITTEN = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 _NAMED = 3
+# The latest time that a store knows of. Clocks of one network differ by less than so many seconds.
+_CLOCK = "clock.json"
+_CLOCK_SECONDS = 60
+_LATER_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +118,8 @@ def audit(
 ) -> Checked:
     """As `check`, with the store of `how`; a part looks at its share alone, and its report is of that.
 
-    addresses: more sources, prefixes of buckets (s3://, gs://, az://) and places on the hub (hf://org/name, hf://org/).
+    addresses: more sources: prefixes of buckets (s3://, gs://, az://), places on the hub (hf://org/name, hf://org/),
+    files behind http and https addresses.
     most_nbytes: that may be fetched of them without being asked, None for any.
 
     Raises as `check`, UsageError over most_nbytes, ReadError and ExportError of the store and the executor; what was
@@ -119,7 +127,7 @@ def audit(
     """
     check_request(request)
     reading = reading_of(request, digests=True)
-    remote = tuple(file for address in addresses for file in list_remote(address, reading.limits))
+    remote = list_all(addresses, reading.limits)
     if most_nbytes is not None:
         _check_cost(request, remote, most_nbytes)
     plan = plan_places(places_of(request), reading.limits, git=request.git, remote=remote)
@@ -139,7 +147,7 @@ def audit(
         note = _Note(
             run=run,
             base=os.path.abspath(request.base),
-            at=round(time.time(), 3),
+            at=_moment(how.store),
             sources=sources,
             headers=request.headers,
             weights_up_to=request.settings.weights_up_to,
@@ -235,6 +243,15 @@ def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str =
     return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
 
 
+def list_all(addresses: Sequence[str], limits: Limits) -> tuple[RemoteFile, ...]:
+    """The files of all addresses, in their order. Raises as `list_remote`."""
+    web = iter(list_web([address for address in addresses if is_web_address(address)]))
+    found: list[RemoteFile] = []
+    for address in dict.fromkeys(addresses):
+        found += [next(web)] if is_web_address(address) else list_remote(address, limits)
+    return tuple(found)
+
+
 def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
     """The files of one address. Raises UsageError for what is none, AddressError where it cannot be listed."""
     if is_bucket_address(address):
@@ -243,7 +260,7 @@ def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
         return list_hub(address, limits)
     raise UsageError(
         f"{address[:200]} cannot be listed.",
-        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name and hf://org/.",
+        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/ and https://.",
     )
 
 
@@ -269,11 +286,29 @@ def _choose(runs: Sequence[AuditRun], run: str) -> AuditRun:
     raise ReadError(f"The store holds {len(found)} runs.", hint=f"Name one with --run. {listed}.")
 
 
+def _moment(store: ResultStore) -> float:
+    """Now, or later than whatever was audited into the store before: which plan is the newest decides which files there
+    are, and clocks of drivers differ."""
+    now = round(time.time(), 3)
+    try:
+        before = float(json.loads(store.blobs.read(_CLOCK))["at"])
+    except (NoBlob, ValueError, TypeError, KeyError):
+        before = 0.0
+    if before - now > _CLOCK_SECONDS:
+        store.remarks.append(
+            f"Whoever audited into {store.shown} before had a clock {counted(round((before - now) / 60), 'minute')} "
+            "ahead of this one: this audit is dated by that clock."
+        )
+    found = max(now, round(before + _LATER_SECONDS, 3))
+    store.blobs.write(_CLOCK, json.dumps({"at": found}).encode("ascii"))
+    return found
+
+
 def _notes(stores: Iterable[ResultStore]) -> Iterator[_Note]:
     for store in stores:
-        for name in store.blobs.names("runs"):
+        for name, data in store.blobs.read_each(store.blobs.names("runs")):
             try:
-                yield report_from(_Note, json.loads(store.blobs.read(name)), KEPT)
+                yield report_from(_Note, json.loads(data), KEPT)
             except (ValueError, TypeError):
                 store.damaged.append(name)
 

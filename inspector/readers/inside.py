@@ -96,7 +96,11 @@ def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside |
     if reader is None or reader[0].id == "packed" or refused:
         return _of_folder(archive_folder(peek), _of_directory(peek))
     read = _READ_OF_NUMPY if reader[0].id == "npz" else _READ
-    return _beside(archive_folder(peek), read, _of_directory(peek)) if peek.directory is not None else None
+    if peek.directory is None:
+        return None
+    # Its reader said what is wrong with the archive; at an address each member's own header would be a request.
+    folder = zip_folder(source, peek.directory, peek.limits, observed=False)
+    return _beside(folder, read, _of_directory(peek))
 
 
 def _at_the_end(peek: Peek) -> Inside | None:

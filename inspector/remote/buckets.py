@@ -12,6 +12,8 @@ from typing import Any
 
 from inspector.errors import AddressError, FileChanged, MissingLibrary, UsageError
 from inspector.installed import install_line
+from inspector.remote.bucket_refusals import refused
+from inspector.remote.pinned import pinned_range
 from inspector.remote.ranged import RangedSource
 from inspector.units import shorten_middle
 
@@ -45,47 +47,65 @@ class BucketFile:
         return BucketSource(self)
 
     @property
+    def etag(self) -> str:
+        """What its store holds a request to, so that each answer is of the listed content; "" where it cannot."""
+        is_s3 = self.address.partition("://")[0].lower() == "s3"
+        return next((value for key, value in self.tags if key == "ETag"), "") if is_s3 else ""
+
+    @property
     def tag(self) -> str:
         """What it is known again by, "" where the store says nothing."""
         return " ".join(f"{key}={value}" for key, value in self.tags[:1])
 
     def changed(self) -> bool:
         """Whether the store says something else of it now, in one request. Raises AddressError."""
-        system, path = _system_of(self.address)
+        system, path = system_of(self.address)
         try:
             system.invalidate_cache()
             now = _file(self.address, system.info(path))
         except FileNotFoundError:
             return True
         except Exception as error:
-            raise _told(self.address, error) from error
+            raise refused(self.address, error) from error
         then = dict(self.tags)
         return now.size != self.size or any(then.get(key, value) != value for key, value in now.tags)
 
 
 class BucketSource(RangedSource):
-    """Its bytes by ranges. Raises AddressError for what the store refuses, FileChanged for fewer bytes than it has."""
+    """Its bytes by ranges. Raises AddressError for what the store refuses, FileChanged for another object than the one
+    that was listed, or fewer bytes than it has."""
 
     def __init__(self, file: BucketFile) -> None:
         super().__init__(file.name)
         self.file = file
-        self._system, self._path = _system_of(file.address)
+        self._system, self._path = system_of(file.address)
+        self._pinned = bool(file.etag) and hasattr(self._system, "call_s3")
+        self._met_change = False
 
     @property
     def size(self) -> int:
         return self.file.size
 
+    def changed(self) -> bool:
+        return self._met_change or (not self._pinned and self.file.changed())
+
     def _fetch(self, offset: int, n: int) -> bytes:
         try:
-            data = self._system.cat_file(self._path, start=offset, end=offset + n)
+            if self._pinned:
+                data = pinned_range(self._system, self._path, self.file.etag, offset, n)
+            else:
+                data = bytes(self._system.cat_file(self._path, start=offset, end=offset + n))
         except Exception as error:
-            raise _told(self.file.address, error) from error
+            told = refused(self.file.address, error)
+            self._met_change |= isinstance(told, FileChanged)
+            raise told from error
         if len(data) != n:
+            self._met_change = True
             raise FileChanged(
                 f"{self.name} changed while it was read: {len(data):,} of {n:,} bytes came from {offset:,}.",
                 hint="Open it again.",
             )
-        return bytes(data)
+        return data
 
     def __reduce__(self) -> tuple[object, ...]:
         return (BucketSource, (self.file,))
@@ -106,13 +126,13 @@ def list_bucket(address: str) -> tuple[BucketFile, ...]:
     if not is_bucket_address(address):
         raise UsageError(f"{address[:200]} is no address in a bucket.", hint=f"Write one of {', '.join(SCHEMES)}://.")
     scheme = address.partition("://")[0]
-    system, path = _system_of(address)
+    system, path = system_of(address)
     try:
         found = system.find(path, detail=True)
         if not found:
             found = {path: system.info(path)}
     except Exception as error:
-        raise _told(address, error) from error
+        raise refused(address, error) from error
     files = [_file(f"{scheme}://{name.lstrip('/')}", told) for name, told in found.items() if _is_file(told)]
     if not files:
         raise AddressError(f"There is nothing at {shorten_middle(address, 200)}.", hint="Check the prefix.")
@@ -135,8 +155,11 @@ def _text(value: object) -> str:
     return f"{seconds:.3f}" if isinstance(seconds, float) else str(value)[:300]
 
 
-def _system_of(address: str) -> tuple[Any, str]:
-    """The file system of an address, kept by fsspec itself, and the path in it."""
+def system_of(address: str) -> tuple[Any, str]:
+    """The file system of an address, kept by fsspec itself, and the path in it.
+
+    Raises MissingLibrary without fsspec or the store's package, AddressError for what they refuse.
+    """
     scheme = address.partition("://")[0].lower()
     try:
         from fsspec.core import url_to_fs
@@ -148,18 +171,5 @@ def _system_of(address: str) -> tuple[Any, str]:
         package = SCHEMES.get(scheme, "fsspec")
         raise MissingLibrary(f"{scheme}:// needs the package {package}.", hint=f"Run: pip install {package}") from error
     except Exception as error:
-        raise _told(address, error) from error
+        raise refused(address, error) from error
     return system, str(path)
-
-
-def _told(address: str, error: Exception) -> AddressError:
-    """One sentence for whatever a store's package raises."""
-    where, kind = shorten_middle(address, 200), type(error).__name__
-    if isinstance(error, FileNotFoundError):
-        return AddressError(f"There is nothing at {where}.", hint="Check the bucket's name and the prefix.")
-    if isinstance(error, PermissionError) or "Credential" in kind or "Forbidden" in kind or "Unauthorized" in kind:
-        return AddressError(
-            f"Access to {where} is refused: {str(error)[:200] or kind}.",
-            hint="Set the store's own credentials, as its command line takes them (AWS_PROFILE, AWS_ACCESS_KEY_ID).",
-        )
-    return AddressError(f"{where} cannot be read: {kind}: {str(error)[:200]}.")

@@ -98,6 +98,10 @@ class RangedSource(ABC):
                 done.result()
         return answers
 
+    def changed(self) -> bool:
+        """Whether what was read may be of two contents. Raises AddressError where its server does not say it."""
+        return False
+
     def warm(self) -> None:
         """Fetch the beginning, if nothing is there yet. Raises nothing: who reads it hears of it."""
         try:

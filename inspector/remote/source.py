@@ -96,12 +96,14 @@ class HttpSource(RangedSource):
             return _told(len(answer.body), answer.headers)  # A small file sent whole needs no ranges.
         return None
 
-    def _ask(self, offset: int, n: int) -> Answer:
+    def _ask(self, offset: int, n: int, *, most_nbytes: int = 0) -> Answer:
+        """most_nbytes: that are taken of an answer that is not held to the range."""
         headers = {"Range": f"bytes={offset}-{offset + n - 1}"}
-        answer = self.client.get(self._at, most_nbytes=n, name=self.name, headers=headers)
+        most = max(n, most_nbytes)
+        answer = self.client.get(self._at, most_nbytes=most, name=self.name, headers=headers)
         if answer.status in _MOVED and self._at != self.web:
             # Where it was sent to then holds for a while only: signed addresses end.
-            answer = self.client.get(self.web, most_nbytes=n, name=self.name, headers=headers)
+            answer = self.client.get(self.web, most_nbytes=most, name=self.name, headers=headers)
         if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise AddressError(f"The server of {self.name} sends it packed, though it was asked not to.")
         if answer.status not in (200, 206, 416):
@@ -160,6 +162,20 @@ class HttpSource(RangedSource):
             offset += len(body)
             n -= len(body)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def ask_identity(web: WebAddress, client: Client) -> Identity:
+    """By what the file there is known again, for one byte of it. Raises as `HttpSource`."""
+    probe = HttpSource(web, client=client, identity=Identity(size=1))
+    answer = probe._ask(0, 1, most_nbytes=FIRST_NBYTES)
+    if answer.status == 416 and stated_length(answer) == 0:
+        return Identity(size=0)
+    if answer.status == 416:
+        raise range_refusal(answer, probe.name)
+    identity = probe._identity(answer)
+    if identity is None:
+        raise NeedsWholeFile(_NO_RANGES.format(probe.name), hint="Download the file and open it from disk.")
+    return identity
 
 
 def _told(size: int, headers: HTTPMessage) -> Identity:

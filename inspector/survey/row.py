@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inspector.checkpoint.digest import sha256_of
 from inspector.checkpoint.producer import producer_of
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import ByteSource, is_distant
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict
 from inspector.errors import InspectorError, ModelError, NotExamined, PointerFile, UnknownFormat
 from inspector.findings import Finding, FindingKind, Severity, ranked
@@ -76,7 +76,9 @@ def open_row(where: Path | ByteSource, path: str, reading: Reading) -> Opened:
             polyglot = any(finding.id == "two-formats" for finding in checkpoint.findings)
             return Opened(row=_row(path, checkpoint, reading), parts=whole, polyglot=polyglot)
         finally:
-            checkpoint.source.close()
+            # What came through a network is looked at for members next; whoever gave the source lets go of it.
+            if checkpoint.source is not where or not is_distant(checkpoint.source):
+                checkpoint.source.close()
     except UnknownFormat as error:
         if isinstance(error, NotExamined) or is_named_as_checkpoint(where.name):
             says = str(error) if isinstance(error, NotExamined) else error.says

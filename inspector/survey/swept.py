@@ -14,6 +14,7 @@ from typing import Any
 from inspector.errors import InspectorError
 from inspector.gc_pause import without_collecting
 from inspector.progress import Progress, silent
+from inspector.remote.ranged import RangedSource
 from inspector.reports_from_json import KEPT, report_from
 from inspector.survey.described import DESCRIBED, Describer, Identity
 from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
@@ -59,8 +60,8 @@ class _Look:
             row = unreadable_row(item.path, 0, UNREADABLE_FILE, says)
             return Outcome(data=data_of(UnitRows(rows=(row,))), kept=False)
         describer = Describer() if kept else None
-        rows, parts = self._rows(item, replace(self.reading, describer=describer))
-        if kept and _changed(item):
+        rows, parts, changed = self._rows(item, replace(self.reading, describer=describer))
+        if kept and changed:
             finding = FILE_CHANGED.found("It changed while it was read, or since it was listed: read it again.")
             rows, kept = (with_findings(rows[0], (finding,)), *rows[1:]), False
         # What a network would not give now it may give tomorrow.
@@ -72,15 +73,18 @@ class _Look:
         aside = describer.unit(rows, parts, item.identity) if describer is not None and kept else b""
         return Outcome(data=data_of(found), kept=kept, aside=aside)
 
-    def _rows(self, item: _Item, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...]]:
+    def _rows(self, item: _Item, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
+        """Rows, what they cover, and whether it changed meanwhile."""
         if isinstance(item.place, Path):
-            return survey_path(item.place, item.path, reading)
+            found = survey_path(item.place, item.path, reading)
+            return *found, item.identity is not None and identity_of(item.place) != item.identity
         try:
             source = item.place.open()
         except InspectorError as error:
-            return (unreadable_row(item.path, item.place.size, kind_of_error(error), str(error)),), ()
+            return (unreadable_row(item.path, item.place.size, kind_of_error(error), str(error)),), (), False
         try:
-            return survey_source(source, item.path, reading), ()
+            rows = survey_source(source, item.path, reading)
+            return rows, (), item.identity is not None and _changed(source)
         finally:
             source.close()
 
@@ -158,11 +162,9 @@ def _known(unit: Unit) -> Identity:
     return identity_of(unit.place) if unit.remote is None else (("", unit.remote.size, unit.remote.tag),)
 
 
-def _changed(item: _Item) -> bool:
-    if isinstance(item.place, Path):
-        return identity_of(item.place) != item.identity
+def _changed(source: RangedSource) -> bool:
     try:
-        return item.place.changed()
+        return source.changed()
     except InspectorError:
         return True
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from inspector.checkpoint.source import ByteSource
 from inspector.errors import InspectorError, ReadError
 from inspector.findings import Severity
 from inspector.limits import Limits
 from inspector.readers import claims_folder
+from inspector.remote.ranged import RangedSource
 from inspector.survey.kinds import FOLDER_UNLISTED, NOT_EXAMINED, UNREADABLE_FILE, kind_of_error
 from inspector.survey.report import SurveyRow
 from inspector.survey.row import crashed_row, unreadable_row
@@ -35,12 +35,8 @@ class RemoteFile(Protocol):
     @property
     def tag(self) -> str: ...
 
-    def open(self) -> ByteSource:
+    def open(self) -> RangedSource:
         """Nothing is fetched before it is read."""
-        ...
-
-    def changed(self) -> bool:
-        """Whether the store says something else of it now. Raises AddressError."""
         ...
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from inspector.errors import ExportError, ReadError
+from inspector.errors import ExportError, ReadError, UsageError
 from inspector.new_files import new_file
 from inspector.side_files import reason_of, shown_name
 
+#: What is said where a store cannot take more.
+STILL_WHOLE = "What it holds is whole; run the same again once there is room."
+
+
+class NoBlob(ReadError):
+    """There is no object of that name."""
+
 
 class Blobs(Protocol):
-    """Objects by name, `folder/name`. Each is whole once it has its name."""
+    """Objects by name, `folder/name`. Each is whole once it has its name. distant: each costs a round trip."""
+
+    distant: bool
 
     @property
     def shown(self) -> str:
@@ -23,8 +33,16 @@ class Blobs(Protocol):
         """Of the objects below a folder, sorted; none where there is no such folder. Raises ReadError."""
         ...
 
+    def holds_others(self) -> bool:
+        """Whether anything at all is at the place. Raises ReadError, UsageError where it can be no place of objects."""
+        ...
+
     def read(self, name: str) -> bytes:
-        """Raises ReadError where it is not there, or cannot be read."""
+        """Raises NoBlob where it is not there, ReadError where it cannot be read."""
+        ...
+
+    def read_each(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """(name, bytes) of several, in their order. Raises as `read`."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
@@ -34,6 +52,8 @@ class Blobs(Protocol):
 
 class FolderBlobs:
     """In a folder of a disk."""
+
+    distant = False
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
@@ -49,11 +69,29 @@ class FolderBlobs:
         # A name with a dot in front is a file that somebody is still writing.
         return sorted(f"{folder}/{entry.name}" for entry in entries if not entry.name.startswith("."))
 
+    def holds_others(self) -> bool:
+        try:
+            return any(self.root.iterdir())
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError as error:
+            raise UsageError(
+                f"{self.shown} is no folder.", hint="Name an empty or a new folder for the store."
+            ) from error
+        except OSError as error:
+            raise ReadError(f"The store {self.shown} cannot be listed: {reason_of(error)}.") from error
+
     def read(self, name: str) -> bytes:
         try:
             return (self.root / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoBlob(f"The store {self.shown} cannot be read: {name}: {reason_of(error)}.") from error
         except OSError as error:
             raise ReadError(f"The store {self.shown} cannot be read: {name}: {reason_of(error)}.") from error
+
+    def read_each(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for name in names:
+            yield name, self.read(name)
 
     def write(self, name: str, data: bytes) -> None:
         place = self.root / name
@@ -64,5 +102,5 @@ class FolderBlobs:
         except OSError as error:
             raise ExportError(
                 f"The store {self.shown} cannot be written: {reason_of(error)}.",
-                hint="What it holds is whole; run the same again once there is room.",
+                hint=STILL_WHOLE,
             ) from error

@@ -6,12 +6,15 @@ batch that fails is halved until the piece that fails is alone, so that one bad 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic
 
+from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.sweep.engines import Engine
 from inspector.sweep.piece import Item, Lost, Outcome, Piece, Work, batches_of
@@ -23,6 +26,9 @@ _MOST_NBYTES = 256 << 20
 _TICK_SECONDS = 0.2
 # A broken pool tells all its futures at once.
 _BREAK_SECONDS = 5
+# Results that become one part of a store in a bucket, and how long they are held for it: what a kill costs besides.
+_MOST_HELD = 1000
+_HELD_SECONDS = 2
 
 _Places = tuple[int, ...]
 
@@ -59,13 +65,15 @@ def sweep(
         yield from run.kept()
         yield from run.window()
         yield from run.suspects()
+        run.flush()
     finally:
         run.cancel()
 
 
 @dataclass(slots=True)
 class _Run(Generic[Item]):
-    """done: pieces that have an outcome. failed: batches that failed, or were under way when the executor broke."""
+    """done: pieces that have an outcome. failed: batches that failed, or were under way when the executor broke. held:
+    results on their way into a store where each part costs a round trip, since then."""
 
     question: str
     pieces: Sequence[Piece[Item]]
@@ -79,6 +87,8 @@ class _Run(Generic[Item]):
     left: list[int] = field(default_factory=list)
     failed: deque[_Places] = field(default_factory=deque)
     under_way: dict[Future[list[Outcome]], _Places] = field(default_factory=dict)
+    held: list[tuple[str, Outcome]] = field(default_factory=list)
+    since: float = 0.0
 
     def kept(self) -> Iterator[tuple[int, Outcome]]:
         """What the store has already."""
@@ -122,6 +132,19 @@ class _Run(Generic[Item]):
         """Nothing new begins; what runs ends by itself, or with the engine."""
         for future in self.under_way:
             future.cancel()
+        # What is done already is kept, whatever ended the others; why it ended says more than that it could not be.
+        with suppress(InspectorError):
+            self.flush()
+
+    def flush(self) -> None:
+        """Keep what is held. Raises ExportError of the store."""
+        kept, self.held = self.held, []
+        if self.store is None or not kept:
+            return
+        # First, so that whoever finds a result finds what belongs to it.
+        if self.aside:
+            self.store.put(self.aside, [(key, one.aside) for key, one in kept if one.aside])
+        self.store.put(self.question, [(key, one.data) for key, one in kept])
 
     def _submit(self, batch: _Places) -> bool:
         items = [self.pieces[place].item for place in batch]
@@ -175,13 +198,15 @@ class _Run(Generic[Item]):
             yield batch[0], self.lost(self.pieces[batch[0]].item, why)
 
     def _keep(self, batch: _Places, outcomes: Sequence[Outcome]) -> None:
-        if self.store is not None:
-            named = [(self.pieces[p].key, one) for p, one in zip(batch, outcomes, strict=True)]
-            kept = [(key, one) for key, one in named if one.kept and key]
-            # First, so that whoever finds a result finds what belongs to it.
-            if self.aside:
-                self.store.put(self.aside, [(key, one.aside) for key, one in kept if one.aside])
-            self.store.put(self.question, [(key, one.data) for key, one in kept])
+        if self.store is None:
+            return
+        named = [(self.pieces[p].key, one) for p, one in zip(batch, outcomes, strict=True)]
+        if not self.held:
+            self.since = time.monotonic()
+        self.held += [(key, one) for key, one in named if one.kept and key]
+        waited = time.monotonic() - self.since
+        if not self.store.blobs.distant or len(self.held) >= _MOST_HELD or waited > _HELD_SECONDS:
+            self.flush()
 
     def _tell(self, place: int) -> None:
         self.done += 1

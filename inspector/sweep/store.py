@@ -12,10 +12,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Container, Iterable, Iterator
-from pathlib import Path
 
-from inspector.errors import InspectorError, ReadError, UsageError
-from inspector.sweep.blobs import Blobs, FolderBlobs
+from inspector.errors import ReadError, UsageError
+from inspector.remote.buckets import is_bucket_address
+from inspector.sweep.blobs import Blobs, FolderBlobs, NoBlob
 from inspector.sweep.piece import KEY_DIGITS
 
 _MARK = "store.json"
@@ -24,11 +24,13 @@ _MOST_NBYTES = 512 << 20
 
 
 class ResultStore:
-    """damaged: names of parts that are not what they were written as; what they held is done again."""
+    """damaged: names of parts that are not what they were written as; what they held is done again. remarks: sentences
+    for whoever writes into it, about the place and not about what is kept."""
 
     def __init__(self, blobs: Blobs) -> None:
         self.blobs = blobs
         self.damaged: list[str] = []
+        self.remarks: list[str] = []
         self._written: set[str] = set()
 
     @property
@@ -53,11 +55,12 @@ class ResultStore:
 
     def texts(self, folder: str, name: str, *, known: Container[str] = ()) -> Iterator[tuple[str, bytes]]:
         """(name, text) of everything that was kept so and is whole, but for known names. Raises ReadError."""
-        for place in self.blobs.names(folder):
-            if place.startswith(f"{folder}/{name}-") and place not in known:
-                text = self._text(place)
-                if text is not None:
-                    yield place, text
+        every = self.blobs.names(folder)
+        wanted = [place for place in every if place.startswith(f"{folder}/{name}-") and place not in known]
+        for place, data in self.blobs.read_each(wanted):
+            text = self._text(place, data)
+            if text is not None:
+                yield place, text
 
     def load(self, question: str, wanted: Container[str]) -> Iterator[tuple[str, bytes]]:
         """What is kept of that, each key once. Memory: one part. Raises ReadError where the store cannot be read."""
@@ -69,8 +72,7 @@ class ResultStore:
                     given.add(key)
                     yield key, data[KEY_DIGITS + 1 :]
 
-    def _text(self, place: str) -> bytes | None:
-        data = self.blobs.read(place)
+    def _text(self, place: str, data: bytes) -> bytes | None:
         told = place.rpartition("-")[2].removesuffix(".gz")
         if hashlib.sha256(data).hexdigest()[:32] != told:
             self.damaged.append(place)
@@ -87,20 +89,18 @@ class ResultStore:
 
 
 def open_store(where: str, blobs: Blobs | None = None) -> ResultStore:
-    """The store of that folder, made where there is none.
+    """The store of that folder, or below that prefix of a bucket; made where there is none.
 
-    blobs: another place than a folder. Raises UsageError for a folder that holds something else, or the store of
-    another version, ExportError where it cannot be written.
+    blobs: another place. Raises UsageError for a place that holds something else, or the store of another version,
+    ReadError where nothing can be said of it, ExportError where it cannot be written.
     """
-    place = blobs or FolderBlobs(where)
+    place = blobs or blobs_of(where)
     mark = json.dumps({"format": "inspector store", "version": _VERSION}).encode("ascii")
     held = _mark_of(place)
     if held is None:
-        folder = Path(where)
-        if blobs is None and folder.is_dir() and any(folder.iterdir()):
-            raise UsageError(f"{place.shown} holds other files.", hint="Name an empty or a new folder for the store.")
-        if blobs is None and folder.exists() and not folder.is_dir():
-            raise UsageError(f"{place.shown} is no folder.", hint="Name an empty or a new folder for the store.")
+        if place.holds_others():
+            what = "prefix" if "://" in where else "folder"
+            raise UsageError(f"{place.shown} holds other files.", hint=f"Name an empty or a new {what} for the store.")
         place.write(_MARK, mark)
     elif held != mark:
         raise UsageError(f"{place.shown} is no store of this version.", hint="Name a new folder for the store.")
@@ -108,14 +108,28 @@ def open_store(where: str, blobs: Blobs | None = None) -> ResultStore:
 
 
 def existing_store(where: str) -> ResultStore:
-    """The store of that folder. Raises ReadError where there is none."""
-    if _mark_of(FolderBlobs(where)) is None:
-        raise ReadError(f"{FolderBlobs(where).shown} is no store.", hint="Name a folder that `audit --store` wrote.")
-    return open_store(where)
+    """The store of that folder, or below that prefix of a bucket. Raises ReadError where there is none."""
+    place = blobs_of(where)
+    if _mark_of(place) is None:
+        raise ReadError(f"{place.shown} is no store.", hint="Name a place that `audit --store` wrote.")
+    return open_store(where, place)
+
+
+def blobs_of(where: str) -> Blobs:
+    """A folder's files, or the objects of a bucket. Raises as `BucketBlobs`, UsageError for other addresses."""
+    if not is_bucket_address(where):
+        if "://" in where:
+            raise UsageError(
+                f"{where[:200]} is no place for a store.", hint="Name a folder, or a prefix: s3://, gs:// or az://."
+            )
+        return FolderBlobs(where)
+    from inspector.sweep.bucket_blobs import BucketBlobs
+
+    return BucketBlobs(where)
 
 
 def _mark_of(blobs: Blobs) -> bytes | None:
     try:
         return blobs.read(_MARK)
-    except InspectorError:
+    except NoBlob:
         return None

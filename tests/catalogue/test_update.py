@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,50 @@ def test_headers_alone_do_not_hide_what_numbers_said(zoo: Path, tmp_path: Path) 
             ("zoo/evil.pkl",),
             ("zoo/tune1.safetensors",),
         )
+
+
+@pytest.mark.parametrize("headers", [False, True], ids=["the same question", "another question"])
+def test_the_audit_that_came_last_counts_though_its_clock_is_behind(
+    zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headers: bool
+) -> None:
+    now = time.time()
+    monkeypatch.setattr("inspector.lint.audit.time.time", lambda: now + 7200)
+    run_audit(zoo, tmp_path / "s")
+    bring_up_to_date(tmp_path / "s")
+    monkeypatch.setattr("inspector.lint.audit.time.time", lambda: now)
+    (zoo / "tune2.safetensors").unlink()
+    store = open_store(str(tmp_path / "s"))
+    audit(request_of(zoo, base=zoo.parent, digest=not headers, headers=headers), How(store=store))
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        assert "zoo/tune2.safetensors" not in paths(catalogue) and len(paths(catalogue)) == 6
+    (remark,) = store.remarks
+    assert "had a clock 120 minutes ahead of this one" in remark
+
+
+def test_a_part_that_is_run_again_counts_though_the_clock_of_another_store_is_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which part is the newest is told by another driver's clock, and does not change: what it holds does."""
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "a.safetensors").write_bytes(b"\xff" * 40)
+    request = request_of(tmp_path / "zoo", base=tmp_path, headers=True)
+    now = time.time()
+    stores = [open_store(str(tmp_path / name)) for name in "ab"]
+
+    def run_part(number: int, at: float) -> None:
+        monkeypatch.setattr("inspector.lint.audit.time.time", lambda: at)
+        audit(request, How(store=stores[number], part=Part(number=number + 1, of=2)))
+
+    run_part(1, now + 7200)
+    folder = PartFolder(tmp_path / "c")
+    ids = []
+    for step in range(4):
+        run_part(0, now + step)
+        update.update(stores, folder)
+        ids.append(folder.parts().runs[0].id)
+    # Each of them is the one that counts, whichever id it has.
+    assert len(set(ids)) == 4
 
 
 def test_sources_add_up_in_one_store(zoo: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from safetensors.numpy import save, save_file
 from inspector.cli.main import run
 from inspector.remote import buckets
 from inspector.sweep import engines
+from inspector.sweep.store import existing_store
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -42,9 +43,11 @@ def shards() -> dict[str, bytes]:
 def places(tmp_path: Path) -> Path:
     """/models, /audits and /scratch of the page."""
     root = tmp_path
-    (root / "models" / "giant").mkdir(parents=True)
-    for name, data in shards().items():
-        (root / "models" / "giant" / name).write_bytes(data)
+    for folder in ("giant", "base"):
+        (root / "models" / folder).mkdir(parents=True)
+        for name, data in shards().items():
+            (root / "models" / folder / name).write_bytes(data)
+    (root / "models" / "list.txt").write_text(f"{root}/models/giant\n# and\n{root}/models/base\n")
     save_file({"w": np.random.default_rng(1).standard_normal((9, 8))}, root / "models" / "small.safetensors")
     return root
 
@@ -69,7 +72,7 @@ def threads_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     def engine_of(executor: str = "", jobs: int = 1) -> AbstractContextManager[engines.Engine]:
         return real("threads", 2) if executor.startswith("tcp://") else real(executor, jobs)
 
-    for where in ("inspector.giants.measure", "inspector.survey.survey"):
+    for where in ("inspector.giants.measure", "inspector.giants.pairs", "inspector.survey.survey"):
         monkeypatch.setattr(f"{where}.engine_of", engine_of)
 
 
@@ -80,7 +83,7 @@ def arguments_of(line: str, places: Path) -> list[str]:
 
 
 def test_the_page_tells_of_each_command() -> None:
-    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "open"}
+    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "diff", "open"}
     assert len(PLAIN) >= 10 and len(ARRAY) == 2
 
 
@@ -94,15 +97,17 @@ def test_a_line_of_the_page_does_what_it_says(
 ) -> None:
     arguments = arguments_of(line, places)
     if arguments[0] == "merge-parts":
-        assert run(arguments_of(PLAIN[0], places)) == 0
+        before = next(one for one in PLAIN if f"--store {line.split()[2]}" in one)
+        assert run(arguments_of(before, places)) == 0
     assert run(arguments) == 0, capsys.readouterr()
     out = capsys.readouterr().out
     if arguments[0] in ("open", "stats"):
         assert "3 tensors" in out or "layers.2.weight" in out
     if "--store" in arguments:
-        store = Path(arguments[arguments.index("--store") + 1])
-        assert (store / "store.json").exists()
-        assert (store / "results").is_dir() or "--part" in arguments
+        blobs = existing_store(arguments[arguments.index("--store") + 1]).blobs
+        assert blobs.names("results") or "--part" in arguments
+    if "--catalogue" in arguments:
+        assert run(["query", arguments[arguments.index("--catalogue") + 1]]) == 0
 
 
 def test_an_array_of_jobs_ends_in_one_report(places: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,8 +108,11 @@ class ArchiveFolder:
             self.doubts.append(what)
 
 
-def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> ArchiveFolder:
-    """The files of a zip; what cannot be opened is left out and said. Raises LimitExceeded over 100,000 members."""
+def zip_folder(source: ByteSource, directory: Directory, limits: Limits, *, observed: bool = True) -> ArchiveFolder:
+    """The files of a zip; what cannot be opened is left out and said. Raises LimitExceeded over 100,000 members.
+
+    observed: whether it is asked what other readers would find, which reads each member's own header.
+    """
     if len(directory.members) > _MOST_MEMBERS:
         raise LimitExceeded(
             f"{source.name} is a zip archive of {len(directory.members):,} files; it is looked through up to "
@@ -137,8 +140,9 @@ def zip_folder(source: ByteSource, directory: Directory, limits: Limits) -> Arch
         else:
             folder.members[path] = member
             taken.append(member)
-    _observe_overlaps(folder, taken)
-    _observe_rivals(folder, source, directory)
+    if observed:
+        _observe_overlaps(folder, taken)
+        _observe_rivals(folder, source, directory)
     return folder
 
 

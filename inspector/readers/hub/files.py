@@ -50,10 +50,6 @@ class HubFile:
             identity=Identity(size=self.size),
         )
 
-    def changed(self) -> bool:
-        """A commit does not change."""
-        return False
-
 
 def list_hub(text: str, limits: Limits) -> Iterator[HubFile]:
     """The files of `hf://org/name` (or below a path in it), or of every model of `hf://org/`.

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from inspector.checkpoint.joined_source import SliceSource
-from inspector.checkpoint.source import BufferSource, ByteSource
+from inspector.checkpoint.source import BufferSource, ByteSource, is_distant
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import CorruptFile, ReadError
 from inspector.findings import Evidence, Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.zip_directory import Directory, read_directory
-from inspector.readers.archives.zip_members import Member, payload_offsets
+from inspector.readers.archives.zip_members import Member, calculated_offsets, payload_offsets
 from inspector.readers.unpickle.globals.verdicts import judge
 from inspector.readers.unpickle.machine.machine import Outcome, calls_importable
 from inspector.readers.unpickle.nested.encoded import LETTERS, SECOND
@@ -301,6 +301,9 @@ def search_directory(source: ByteSource, directory: Directory, limits: Limits) -
     The byte where it begins, and the names that it calls and that can run code; None when there is none.
     """
     members = list(directory.members[:_MOST_MEMBERS])
+    # Across a network, headers that hold no more than torch's padding are not worth a request each.
+    torchs = is_distant(source) and calculated_offsets(directory.members, directory.start, members) is not None
+    members = [] if torchs else members
     offsets = payload_offsets(source, members)
     spans = [(m.header_offset, offset) for m, offset in zip(members, offsets, strict=True) if offset is not None]
     spans += [(directory.start, source.size), (max(directory.start, source.size - _COMMENT_NBYTES), source.size)]
