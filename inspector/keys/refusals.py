@@ -9,6 +9,7 @@ from __future__ import annotations
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape
 from inspector.keys.checks.entry import Context, refusing
+from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.stacks import is_block, stacks
 from inspector.keys.placing.tree import Node
 from inspector.keys.report import StepKind
@@ -108,4 +109,62 @@ def _deeper(context: Context) -> str:
     return ""
 
 
-MISFITS = (refusing(_empty), refusing(_nothing_in_common), refusing(_other_shapes), refusing(_deeper))
+def _norms_of_convolutions(context: Context) -> str:
+    """A batch norm that would be left out behind a layer that computes with it, or a bias that stands for one.
+
+    Where such layers have a norm of their own in the target, another set of norms beside them may come off.
+    """
+    draft = context.draft
+    away = {step.source for step in draft.steps if step.kind is StepKind.DROP and step.source is not None}
+    places = {link.source.name: link.target.name for link in draft.placed}
+    gone = [name for name in away & set(draft.unplaced) if name.endswith(_VARIANCE)]
+    for name in sorted(gone):
+        size = context.tensors[name].shape
+        parent = split_name(name.removesuffix(_VARIANCE))[0]
+        beside = [x for x in draft.placed if _is_below(x.source.name, parent)]
+        layers = [x for x in beside if len(x.source.shape or ()) > 1 and (x.source.shape or ())[:1] == size]
+        norms = [x for x in beside if x.source.name.endswith(_VARIANCE) and x.source.shape == size]
+        if len(layers) > len(norms):
+            return (
+                f"{name.removesuffix(_VARIANCE)} is a batch norm that {context.target.label} does not have, behind "
+                f"{layers[0].source.name} or its like, which is placed ({counted(len(gone), 'such norm')} in all). "
+                "Leaving it out would change what the network computes: it has to be folded into that layer first "
+                "(torch.nn.utils.fusion.fuse_conv_bn_weights)."
+            )
+    missing = [place for place in draft.missing if place.name.endswith(_VARIANCE)]
+    for name in sorted(away & set(draft.unplaced)) if missing else ():
+        place = places.get(name.removesuffix("bias") + "weight", "") if name.endswith(".bias") else ""
+        norm = _norm_behind(place, context.tensors[name].shape, context) if place else ""
+        if norm:
+            return (
+                f"{name} has no place in {context.target.label}, whose {norm} is not in the file: the batch norms are "
+                "folded into the layers of the file, so that it cannot be filled into a network that has them. Build "
+                "the target with biases and without batch norms."
+            )
+    return ""
+
+
+_VARIANCE = ".running_var"
+
+
+def _is_below(name: str, parent: str) -> bool:
+    """Whether this tensor's module stands in that one."""
+    return split_name(split_name(name)[0])[0] == parent
+
+
+def _norm_behind(place: str, size: Shape | None, context: Context) -> str:
+    """The batch norm beside a layer of the target that the file lacks."""
+    parent = split_name(split_name(place)[0])[0]
+    for norm in context.draft.missing:
+        if norm.name.endswith(_VARIANCE) and norm.shape == size and _is_below(norm.name, parent):
+            return norm.name.removesuffix(_VARIANCE)
+    return ""
+
+
+MISFITS = (
+    refusing(_empty),
+    refusing(_nothing_in_common),
+    refusing(_other_shapes),
+    refusing(_deeper),
+    refusing(_norms_of_convolutions),
+)

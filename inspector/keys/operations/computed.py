@@ -20,7 +20,7 @@ class Computed:
     """One kind. leaves: what such a buffer is called. fits: whether this shape can be one. make: its value.
 
     lines: the same in Python, into a variable `buffer`. fills: whether its value can be filled in: all of it follows
-    from the shape.
+    from the shape. inside: what a module around it must be called, where others compute with such buffers.
     """
 
     leaves: tuple[str, ...]
@@ -29,6 +29,7 @@ class Computed:
     make: Callable[[Shape], NDArray[np.generic]]
     lines: Callable[[Shape], list[str]]
     fills: bool = True
+    inside: str = ""
 
 
 def _counting(shape: Shape) -> NDArray[np.int64]:
@@ -127,6 +128,17 @@ COMPUTED: Mapping[str, Computed] = {
         make=_lower,
         lines=lambda shape: [f"buffer = torch.ones({shape[-2:]!r}).tril().reshape({shape!r})"],
         fills=False,
+    ),
+    # As torch's own layers take it: what lies ahead is 1, and hidden.
+    "future-mask": Computed(
+        leaves=("mask", "causal_mask", "attn_mask"),
+        what="a mask of what lies ahead",
+        fits=lambda shape: len(shape) == 2 and shape[0] == shape[1] > 1,
+        make=lambda shape: np.triu(np.ones(shape, dtype=np.float32), 1),
+        lines=lambda shape: [f"buffer = torch.ones({shape!r}).triu(1)"],
+        fills=False,
+        # A masked linear layer (MADE) has a mask of its own, and means it.
+        inside="att",
     ),
     "inverse-frequencies": Computed(
         leaves=("inv_freq",),

@@ -25,7 +25,7 @@ from inspector.keys.placing.by_order import (
 from inspector.keys.placing.by_words import Worded, agreed
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.related import ask_related
-from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.roles import is_counter, squeezed
 from inspector.keys.placing.tree import Leaf, Node, before_shared_end
 from inspector.keys.placing.worded import ask_words, place_by_words, words_of_both
 from inspector.keys.report import Ambiguity
@@ -53,7 +53,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     lacks = _lacks(sides, links)
     worded = None
     over = any(not is_counter(leaf) for leaf in left)
-    wanted = (lacks and over) or bool(asked.open)
+    wanted = (lacks and over) or bool(asked.open) or any(_has_other_sizes(link) for link in links)
     if other_words.RULE in rules and wanted and not found.dropped and not questions.open:
         worded = words_of_both(sides, links, by_table_only=not _words_may_answer(asked))
         if worded is not None and worded.sure and not _order_doubts(worded, sides):
@@ -117,6 +117,12 @@ def _worth_asking(pairs: Pairs, source: Node, goal: Node, rules: Sequence[Rule],
     trial = Questions(answers={**questions.answers, index_shift.RULE.id: index_shift.SHIFTED})
     links = _one_each(align(source, goal, rules=rules, questions=trial), trial)
     return 0 if against_names(links, pairs) else len(links)
+
+
+def _has_other_sizes(link: Link) -> bool:
+    """Whether equal names stand for tensors that no order of axes makes alike."""
+    ours, theirs = squeezed(link.source.shape), squeezed(link.target.shape)
+    return ours is not None and theirs is not None and sorted(ours) != sorted(theirs)
 
 
 def _lacks(sides: Sides, links: Sequence[Link]) -> bool:

@@ -297,7 +297,14 @@ def _one_axis(one: Part, other: Part) -> bool:
     if len(ours.shape) != len(theirs.shape) or len(ours.shape) < 2:
         return False
     differing = [n for n, (a, b) in enumerate(zip(ours.shape, theirs.shape, strict=True)) if a != b]
-    return differing in ([0], [1])
+    if differing not in ([0], [1]):
+        return False
+    # A bias that is as long as its matrix is wide is of a layer that lies the other way round.
+    for part, weight in ((one, ours), (other, theirs)):
+        bias = part.leaves.get("bias")
+        if bias is not None and bias.shape and weight.shape and bias.shape != weight.shape[:1]:
+            return False
+    return True
 
 
 def _equations(pairs: Sequence[Counterpart]) -> tuple[tuple[str, str], ...]:

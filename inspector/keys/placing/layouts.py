@@ -59,7 +59,7 @@ _EMBEDDING = re.compile(
     r"(wte|wpe|embedding|embeddings|embed_tokens|embed_positions|embed_in|tok_embeddings|shared"
     r"|(word|token|token_type|position|positional|segment)_embed(ding)?s?)"
 )
-_EMBEDDING_LEAVES = frozenset({"embedding", "embeddings"})
+_EMBEDDING_LEAVES = frozenset({"embedding", "embeddings", "embedding_table"})
 # Tables and buffers: nobody multiplies by them, so no library turns them round.
 _TABLE = re.compile(r"pos|embed|mask|index|table|token|queue|bias|mean|var|buffer|grid|coords|anchor", re.IGNORECASE)
 # Names that no torch module writes: Keras and TensorFlow, Flax and Haiku, Paddle. gamma and beta are not among them:
@@ -90,11 +90,14 @@ def is_weight(place: Leaf) -> bool:
 def _is_embedding(word: str) -> bool:
     """Of thousands of layers these words are a few."""
     return _EMBEDDING.fullmatch(word) is not None
+def own_name(leaf: Leaf) -> tuple[str, str]:
+    """(module, last name), also of what TensorFlow calls dense/kernel:0."""
+    return split_name(re.sub(r":[0-9]+$", "", leaf.name).replace("/", ".") if "/" in leaf.name else leaf.name)
 
 
 def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
     """What the name of this tensor, which goes to this place, says about its layout."""
-    module, last = split_name(leaf.name)
+    module, last = own_name(leaf)
     parent = split_name(module)[1]
     if last in _EMBEDDING_LEAVES or _is_embedding(parent) or _is_embedding(last):
         return Voucher.EMBEDDING
@@ -109,7 +112,7 @@ def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
 def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewhere: bool) -> Elsewhere:
     """What the container and the names say. A name that the target has as well says nothing of either."""
     theirs = {split_name(place.name)[1] for place in places}
-    names = [split_name(leaf.name) for leaf in leaves]
+    names = [own_name(leaf) for leaf in leaves]
     marks = {last for _, last in names} & _MARKS - theirs
     found = Elsewhere.CONTAINER if written_elsewhere else Elsewhere.NOTHING
     if marks:

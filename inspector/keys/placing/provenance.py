@@ -22,7 +22,8 @@ class Library:
     alone: names of which one is enough. tokens: names of which two kinds are needed. Patterns are searched in a name
     with every number read as 0 and every separator as a dot. never: names that it does not write, one of which takes
     all proof away. in_out: its linear layers are (in, out) throughout. kernels: the order of its convolutions' axes, ""
-    for torch's. projections: parameters of their own by which it multiplies from the right, and which are (in, out) so.
+    for torch's. as_torch: its linear layers lie as torch's, whatever its norms are called. projections: parameters of
+    their own by which it multiplies from the right, and which are (in, out) so.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Library:
     never: tuple[str, ...] = ()
     in_out: bool = False
     kernels: str = ""
+    as_torch: bool = False
     projections: str = ""
 
 
@@ -69,9 +71,16 @@ LIBRARIES: tuple[Library, ...] = (
             r"\.(recurrent_kernel|depthwise_kernel|pointwise_kernel)(:0)?$",
         ),
         tokens=(r"\.kernel(:0)?$", r"\.gamma(:0)?$", r"\.moving_mean(:0)?$", r"\.moving_variance(:0)?$"),
-        never=_TORCH_NORMS,
+        never=(*_TORCH_NORMS, r"(^|\.)embedding_table$"),
         in_out=True,
         kernels="hwio",
+    ),
+    Library(
+        id="mindspore",
+        title="MindSpore",
+        tokens=(r"(^|\.)embedding_table$", r"(^|\.)moving_variance$"),
+        never=(*_TORCH_NORMS, r"(^|\.)(kernel|w|weights)(:0)?$"),
+        as_torch=True,
     ),
     Library(
         id="meta",

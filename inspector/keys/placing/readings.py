@@ -1,10 +1,10 @@
 """In which forms two sides are read against each other by words: as they are, or with what only hides the words undone.
 
-Three things hide them. torchvision numbers the layers of some families where timm names them (`features.1.0.block.5`):
-one table (`rules/other_library.py`) says what each number is, and a third author's words are compared with those. And
-where one side stores its matrices (in, out), no module of it holds what its counterpart holds: then matrices count
-either way round, and the biases say of each layer which size is its output's. And CLIP's projections are parameters,
-(in, out), where others have a layer.
+Four things hide them. Separators, counters and misspelt words are put right by `hidden_words.py`. torchvision numbers
+the layers of some families where timm names them (`features.1.0.block.5`): one table (`rules/other_library.py`) says
+what each number is, and a third author's words are compared with those. Where one side stores its matrices (in, out),
+no module of it holds what its counterpart holds: then matrices count either way round, and the biases say of each layer
+which size is its output's. And CLIP's projections are parameters, (in, out), where others have a layer.
 
 Only a reading that is sure counts: what is asked about is asked in the file's and the target's own names and shapes.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.by_words import Worded, by_words
+from inspector.keys.placing.hidden_words import against_the_count, unhidden
 from inspector.keys.placing.provenance import is_projection, written_by
 from inspector.keys.placing.roles import split_name, squeezed
 from inspector.keys.placing.tree import Leaf
@@ -35,11 +36,13 @@ def read_both(
     by_table_only: only one in which a table names what has numbers.
     """
     plain = None if by_table_only else by_words(leaves, places, computed=computed, ordered=ordered)
+    if plain is not None and against_the_count(plain.links):
+        plain = replace(plain, loose=True)
     if plain is not None and plain.sure:
         return plain
     for ours, theirs, first in _forms(leaves, places, by_table_only):
         found = by_words(ours, theirs, computed=computed, ordered=ordered)
-        if found is not None and found.sure:
+        if found is not None and found.sure and not against_the_count(found.links):
             links = _given_back(found, (ours, theirs), (leaves, places))
             if links is not None:
                 said = {one.name: leaf.name for one, leaf in zip(ours, leaves, strict=True)}
@@ -59,11 +62,16 @@ def _forms(
         yield ours, theirs, first
     elif by_table_only:
         return
+    shown = unhidden(ours, theirs)
+    if shown[2]:
+        ours, theirs = shown[0] or ours, shown[1] or theirs
+        first = f"{first}, {shown[2]}" if first else shown[2]
+        yield ours, theirs, first
     layers = _projections_as_layers(ours), _projections_as_layers(theirs)
     if (layers[0] is None) is not (layers[1] is None):
         ours, theirs = layers[0] or ours, layers[1] or theirs
         yield ours, theirs, first
-    if _lie_otherwise(leaves, places):
+    if _lie_otherwise(ours, theirs):
         yield [_either_way(leaf) for leaf in ours], [_either_way(place) for place in theirs], first
 
 
@@ -109,15 +117,19 @@ def _lie_otherwise(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
 
 
 def _shown_by_biases(side: Sequence[Leaf]) -> bool | None:
-    """Whether matrices beside a bias are (in, out); None where none tells, or they are of two minds."""
+    """Whether matrices of some name beside a bias are (in, out); None where none tells, or one name is of two minds."""
     there = {leaf.name: leaf.shape for leaf in side}
-    ways = set()
+    ways: dict[str, set[bool]] = {}
     for leaf in side:
         shape = leaf.shape or ()
         module, last = split_name(leaf.name)
-        if len(shape) != 2 or shape[0] == shape[1] or not last.endswith(("weight", "kernel")):
+        if len(shape) != 2 or shape[0] == shape[1] or not (last == "w" or last.endswith(("weight", "kernel"))):
             continue
-        bias = there.get(f"{module}.{last.removesuffix('weight').removesuffix('kernel')}bias")
+        own = "b" if last == "w" else f"{last.removesuffix('weight').removesuffix('kernel')}bias"
+        bias = there.get(f"{module}.{own}")
         if bias in (shape[:1], shape[1:]):
-            ways.add(bias == shape[1:])
-    return ways.pop() if len(ways) == 1 else None
+            ways.setdefault(last, set()).add(bias == shape[1:])
+    # BERT's own code has kernels and, in its head, weights: each name lies in its own way.
+    if not ways or any(len(found) > 1 for found in ways.values()):
+        return None
+    return any(True in found for found in ways.values())

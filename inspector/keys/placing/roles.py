@@ -21,6 +21,8 @@ _ROLES = {
     "gamma": "weight",
     "kernel": "weight",
     "g": "weight",
+    "scale": "weight",
+    "shift": "bias",
     "bias": "bias",
     "beta": "bias",
     "b": "bias",
@@ -37,8 +39,8 @@ _ROLES = {
 }
 # A module that is called a norm.
 NORM_NAME = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
-# A layer scale is called gamma, too; then it has no beta beside it.
-_PARTNER = {"gamma": "beta", "g": "b"}
+# A layer scale is called gamma, too; then it has no beta beside it. What is scaled and shifted is a norm's.
+_PARTNER = {"gamma": "beta", "g": "b", "scale": "shift", "shift": "scale"}
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -198,7 +198,7 @@ ROLES: tuple[Role, ...] = (
             "lm_head embed_out output_layer head.fc head heads.head classifier score cls_head.fc class_head "
             "clf_head fc "
             "fc_out top logits output decoder cls_head predictions outputs clf classification out classifier_head "
-            "last_head final_fc last_linear"
+            "last_head final_fc last_linear out_head output_head"
         ),
         f"{_TIMM}; torchvision; {_HF}: GPT-2, GPT-NeoX, BERT, Llama; Meta's llama; mmpretrain; Cadene's models",
     ),
@@ -263,6 +263,7 @@ _WORDS: tuple[str, ...] = (
     "target tgt trg dst",
     "forward fwd",
     "backward bwd reverse",
+    "rnn lstm gru recurrent",
 )
 WORDS: Mapping[str, str] = {word: row.split()[0] for row in _WORDS for word in row.split()}
 # Words that say nothing of a part: every name may have them or not.

@@ -19,8 +19,9 @@ from inspector.keys.rules.entry import Leftovers, Rule
 
 
 def _kind(leaf: Leaf) -> str:
-    last = split_name(leaf.name)[1]
+    module, last = split_name(leaf.name)
     found = [k for k, x in COMPUTED.items() if last in x.leaves and leaf.shape and 0 not in leaf.shape]
+    found = [k for k in found if COMPUTED[k].inside in module.lower()]
     return next((k for k in found if COMPUTED[k].fits(leaf.shape or ())), "")
 
 

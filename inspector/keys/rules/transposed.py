@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, voucher_of
+from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, own_name, voucher_of
 from inspector.keys.placing.provenance import is_from_the_right
 from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
@@ -105,7 +105,7 @@ def _goes_to_conv1d(link: Link) -> bool:
 def _kind(link: Link) -> Kind:
     """Matrices of one kind of name speak for each other."""
     voucher = voucher_of(link.source, link.target)
-    return voucher, "" if voucher is Voucher.OTHER else split_name(link.source.name)[1]
+    return voucher, "" if voucher is Voucher.OTHER else own_name(link.source)[1]
 
 
 def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) -> bool:
@@ -122,7 +122,7 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return False
     if _proves_turned(voucher, ways, left):
         return True
-    if voucher is Voucher.NOTHING and not left.elsewhere:
+    if voucher is Voucher.NOTHING and (not left.elsewhere or _proves_torch(ways, left)):
         return False
     if left.elsewhere is Elsewhere.NORM_WORDS and set().union(*shown.values()) == {False}:
         return False  # torch's first BERTs: every matrix whose shape tells lies as torch has it
@@ -137,6 +137,11 @@ def _proves_turned(voucher: Voucher, ways: set[bool], left: Leftovers) -> bool:
     "weight", as Paddle has it, is everybody's: a layer of torch's may have been put beside.
     """
     return left.writer is not None and left.writer.in_out and voucher is Voucher.IN_OUT and ways <= {True}
+
+
+def _proves_torch(ways: set[bool], left: Leftovers) -> bool:
+    """Whether the library that wrote the file stores them as torch does, and no shape of this name says otherwise."""
+    return left.writer is not None and left.writer.as_torch and ways <= {False}
 
 
 def _ask_shapes(links: Sequence[Link], left: Leftovers) -> str | None:

@@ -102,6 +102,7 @@ def test_function_and_lines_are_equal(kind):
         "positions": (1, 9),
         "window-pairs": (16, 16),
         "causal-mask": (1, 1, 6, 6),
+        "future-mask": (6, 6),
         "window-coordinates": (1, 17, 17, 2),
         "inverse-frequencies": (8,),
     }[kind]

@@ -1,0 +1,162 @@
+"""What hides the words of names and can be undone by looking at one side alone, or at both: other separators, counters
+that are no numbers, a letter too few.
+
+TensorFlow writes slashes and ends a variable's name with :0. Keras counts from nothing (dense, dense_1), others in
+letters (bn_a, bn_b). A word that one author misspelt (mutihead_attn) says what the other's says. None of this is done
+to the plan's names: the sides are only read so, and only a sure reading counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from inspector.keys.placing.synonyms import WORDS
+from inspector.keys.placing.tree import Leaf
+
+_VARIABLE = re.compile(r":[0-9]+$")
+_LETTER = re.compile(r"(.*[a-z0-9])_([a-h])")
+_COUNTER = re.compile(r"(.*[A-Za-z0-9])_([1-9][0-9]{0,3})")
+_NUMBERED = re.compile(r"(.*?)_?([0-9]{1,4})")
+# What Keras calls layers that nobody named. Elsewhere a name without a number may be of another kind (ln beside ln_1).
+_KERAS = re.compile(
+    r"dense|conv[123]d(_transpose)?|(depthwise_|separable_)conv[12]d|(batch|layer|group)_normalization|embedding|lstm"
+    r"|gru|simple_rnn|multi_head_attention|prelu|p_re_lu"
+)
+# Shorter words are near too many others.
+_SHORTEST = 7
+
+
+def unhidden(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> tuple[list[Leaf] | None, list[Leaf] | None, str]:
+    """Both sides as they read, None for one that hides nothing, and what was done, "" for nothing."""
+    done: dict[str, None] = {}
+    made: list[list[str]] = []
+    for side in (leaves, places):
+        names = [leaf.name for leaf in side]
+        for says, change in (
+            ("write dots for slashes", _dotted),
+            ("count from one in numbers what is counted in letters or from nothing", _counted),
+        ):
+            changed = change(names)
+            if changed != names and len(set(changed)) == len(names):
+                done[says] = None
+                names = changed
+        made.append(names)
+    spelled = _spelled_alike(made[0], made[1])
+    if spelled != made[0] and len(set(spelled)) == len(spelled):
+        done["put a misspelt word right"] = None
+        made[0] = spelled
+    sides = [
+        [Leaf(name, leaf.shape) for name, leaf in zip(names, side, strict=True)]
+        if any(name != leaf.name for name, leaf in zip(names, side, strict=True))
+        else None
+        for names, side in zip(made, (leaves, places), strict=True)
+    ]
+    return sides[0], sides[1], ", ".join(done)
+
+
+def _dotted(names: Sequence[str]) -> list[str]:
+    """TensorFlow's names as torch would write them; output_weights beside output_bias is a layer."""
+    if not any("/" in name for name in names):
+        return list(names)
+    dotted = [_VARIABLE.sub("", name).replace("/", ".") if "/" in name else name for name in names]
+    there = set(dotted)
+    made = []
+    for name in dotted:
+        for last, other in (("weights", "bias"), ("bias", "weights")):
+            stem = name.removesuffix(f"_{last}")
+            if stem != name and f"{stem}_{other}" in there:
+                name = f"{stem}.{last.removesuffix('s') if last == 'weights' else last}"
+                break
+        made.append(name)
+    return made
+
+
+def _counted(names: Sequence[str]) -> list[str]:
+    """Modules beside each other that are counted a, b, c, or nothing, 1, 2: in numbers from 1 on."""
+    below: dict[tuple[str, ...], dict[str, None]] = {}
+    paths = [tuple(name.split(".")) for name in names]
+    for path in paths:
+        for n in range(len(path) - 1):
+            below.setdefault(path[:n], {})[path[n]] = None
+    other: dict[tuple[str, ...], dict[str, str]] = {}
+    for place, segments in below.items():
+        found = {**_from_nothing(segments), **_in_letters(segments)}
+        if found and len({found.get(segment, segment) for segment in segments}) == len(segments):
+            other[place] = found
+    if not other:
+        return list(names)
+    return [
+        ".".join(other.get(path[:n], {}).get(s, s) if n < len(path) - 1 else s for n, s in enumerate(path))
+        for path in paths
+    ]
+
+
+def against_the_count(links: Sequence[tuple[Leaf, Leaf]]) -> bool:
+    """Whether of fc, fc_1, fc_2 the one without a number goes behind the others: fc_1 was taken for the first."""
+    for ours, theirs in (0, 1), (1, 0):
+        goes = {link[ours].name.rpartition(".")[0]: link[theirs].name.rpartition(".")[0] for link in links}
+        for module, place in goes.items():
+            found = _COUNTER.fullmatch(module)
+            bare = goes.get(found[1]) if found is not None else None
+            here, there = _NUMBERED.fullmatch(place), _NUMBERED.fullmatch(bare or "")
+            if here is not None and there is not None and here[1] == there[1] and int(here[2]) < int(there[2]):
+                return True
+    return False
+
+
+def _from_nothing(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
+    groups: dict[str, list[int]] = {}
+    for segment in segments:
+        found = _COUNTER.fullmatch(segment)
+        if found is not None and found[1] in segments and _KERAS.fullmatch(found[1]):
+            groups.setdefault(found[1], []).append(int(found[2]))
+    made: dict[str, str] = {}
+    for stem, numbers in groups.items():
+        if sorted(numbers) == list(range(1, len(numbers) + 1)):
+            made |= {f"{stem}_{n}": f"{stem}_{n + 1}" for n in numbers} | {stem: f"{stem}_1"}
+    return made
+
+
+def _in_letters(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
+    groups: dict[str, list[str]] = {}
+    for segment in segments:
+        found = _LETTER.fullmatch(segment)
+        if found is not None:
+            groups.setdefault(found[1], []).append(found[2])
+    made: dict[str, str] = {}
+    for stem, letters in groups.items():
+        if len(letters) > 1 and sorted(letters) == [chr(ord("a") + n) for n in range(len(letters))]:
+            made |= {f"{stem}_{letter}": f"{stem}_{ord(letter) - ord('a') + 1}" for letter in letters}
+    return made
+
+
+def _spelled_alike(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    """The file's names with the target's spelling of a word that only one letter tells from it, on either side once."""
+    here = {segment for name in ours for segment in name.split(".")[:-1]}
+    there = {segment for name in theirs for segment in name.split(".")[:-1]}
+    near = [(a, b) for a in here - there for b in there - here if _is_misspelt(a, b)]
+    known = {a: b for a, b in near if sum(x == a for x, _ in near) == 1 == sum(y == b for _, y in near)}
+    if not known:
+        return list(ours)
+    return [".".join(known.get(segment, segment) for segment in name.split(".")) for name in ours]
+
+
+def _is_misspelt(one: str, other: str) -> bool:
+    """Whether one word of several letters has one letter more, or two neighbours exchanged, inside of it.
+
+    Another letter is another word (content and context), and so is another beginning (typical and atypical) or end.
+    """
+    ours, theirs = (re.findall(r"[a-z]+|[0-9]+", name.lower()) for name in (one, other))
+    if len(ours) != len(theirs):
+        return False
+    apart = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    if len(apart) != 1:
+        return False
+    short, long = sorted(apart[0], key=len)
+    if len(short) < _SHORTEST or (short in WORDS and long in WORDS) or (short[0], short[-1]) != (long[0], long[-1]):
+        return False
+    if len(long) == len(short) + 1:
+        return any(long[:i] + long[i + 1 :] == short for i in range(1, len(long) - 1))
+    at = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), 0)
+    return len(short) == len(long) and short[:at] + short[at + 1 : at + 2] + short[at] + short[at + 2 :] == long
