@@ -54,11 +54,6 @@ class Meter:
         if self._ended:
             raise _Ended
         if threading.get_ident() == self._caller and time.monotonic() - self._told > _REPORT_EVERY_SECONDS:
-    def add(self, nbytes: int) -> None:
-        """Bytes that were read elsewhere."""
-        with self._lock:
-            self._done += nbytes
-        if threading.get_ident() == self._caller:
             self._tell()
 
     def watching(self, chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:

@@ -90,6 +90,8 @@ def is_weight(place: Leaf) -> bool:
 def _is_embedding(word: str) -> bool:
     """Of thousands of layers these words are a few."""
     return _EMBEDDING.fullmatch(word) is not None
+
+
 def own_name(leaf: Leaf) -> tuple[str, str]:
     """(module, last name), also of what TensorFlow calls dense/kernel:0."""
     return split_name(re.sub(r":[0-9]+$", "", leaf.name).replace("/", ".") if "/" in leaf.name else leaf.name)
