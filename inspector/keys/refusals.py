@@ -118,22 +118,31 @@ def _norms_of_convolutions(context: Context) -> str:
     away = {step.source for step in draft.steps if step.kind is StepKind.DROP and step.source is not None}
     places = {link.source.name: link.target.name for link in draft.placed}
     gone = [name for name in away & set(draft.unplaced) if name.endswith(_VARIANCE)]
+    missing = [place for place in draft.missing if place.name.endswith(_VARIANCE)]
     for name in sorted(gone):
+        weight = name.removesuffix(_VARIANCE) + ".weight"
+        if weight in places or weight not in context.tensors:
+            # The norm is placed and only its statistics are not, or it has no weight: `unused-statistics` tells that.
+            continue
         size = context.tensors[name].shape
         parent = split_name(name.removesuffix(_VARIANCE))[0]
         beside = [x for x in draft.placed if _is_below(x.source.name, parent)]
         layers = [x for x in beside if len(x.source.shape or ()) > 1 and (x.source.shape or ())[:1] == size]
         norms = [x for x in beside if x.source.name.endswith(_VARIANCE) and x.source.shape == size]
-        if len(layers) > len(norms):
+        # A norm of the target that nothing fills may be this one under another name.
+        waiting = [place for place in missing if place.shape == size]
+        if len(layers) > len(norms) + len(waiting):
             return (
                 f"{name.removesuffix(_VARIANCE)} is a batch norm that {context.target.label} does not have, behind "
                 f"{layers[0].source.name} or its like, which is placed ({counted(len(gone), 'such norm')} in all). "
                 "Leaving it out would change what the network computes: it has to be folded into that layer first "
                 "(torch.nn.utils.fusion.fuse_conv_bn_weights)."
             )
-    missing = [place for place in draft.missing if place.name.endswith(_VARIANCE)]
     for name in sorted(away & set(draft.unplaced)) if missing else ():
-        place = places.get(name.removesuffix("bias") + "weight", "") if name.endswith(".bias") else ""
+        weight = name.removesuffix("bias") + "weight" if name.endswith(".bias") else ""
+        # A norm's own bias stands for no other norm.
+        place = places.get(weight, "")
+        place = place if place and len(context.tensors[weight].shape or ()) > 1 else ""
         norm = _norm_behind(place, context.tensors[name].shape, context) if place else ""
         if norm:
             return (
