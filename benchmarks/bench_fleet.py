@@ -138,15 +138,16 @@ def _lost(_item: tuple[str, str], _why: str) -> Outcome:
 
 def over_a_network(asking: Server, names: Sequence[str], beside: Path) -> None:
     """Headers alone, from a server on this machine that counts; each request 20 ms late."""
-    listed = beside / "list.txt"
-    listed.write_text("".join(f"{asking.base}/{name}\n" for name in names))
     zips = [name for name in names if name.endswith(".pth")]
     safe = [name for name in names if name.endswith(".safetensors")]
-    audit = [sys.executable, "-m", "inspector", "audit", "--from", str(listed), "--headers", "--store"]
-    with asking.counted("inspector audit --headers, all by their addresses", len(names)):
-        timed([*audit, str(beside / "s"), "--executor", "threads", "--jobs", "16"])
-    with asking.counted("the same again", len(names)):
-        timed([*audit, str(beside / "s"), "--executor", "threads", "--jobs", "16"])
+    plain = [name for name in names if name.endswith(".pt")]
+    for what, some in (("torch zips", zips), ("safetensors", safe), ("plain pickles", plain)):
+        listed = beside / f"{what}.txt"
+        listed.write_text("".join(f"{asking.base}/{name}\n" for name in some))
+        audit = [sys.executable, "-m", "inspector", "audit", "--from", str(listed), "--headers", "--store"]
+        for times in ("", " again"):
+            with asking.counted(f"inspector audit --headers, {what}{times}", len(some)):
+                timed([*audit, str(beside / what), "--executor", "threads", "--jobs", "16"])
     if importlib.util.find_spec("fsspec") and importlib.util.find_spec("aiohttp"):
         import fsspec
 

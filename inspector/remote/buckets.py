@@ -80,14 +80,13 @@ class BucketSource(RangedSource):
         self.file = file
         self._system, self._path = system_of(file.address)
         self._pinned = bool(file.etag) and hasattr(self._system, "call_s3")
-        self._met_change = False
 
     @property
     def size(self) -> int:
         return self.file.size
 
     def changed(self) -> bool:
-        return self._met_change or (not self._pinned and self.file.changed())
+        return super().changed() or (not self._pinned and self.file.changed())
 
     def _fetch(self, offset: int, n: int) -> bytes:
         try:

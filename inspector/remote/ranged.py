@@ -38,6 +38,7 @@ class RangedSource(ABC):
         self._fetching = threading.Lock()
         self._kept = KeptRanges(_MOST_KEPT_NBYTES)
         self._ahead = FIRST_NBYTES
+        self._met_change = False
 
     @property
     @abstractmethod
@@ -99,8 +100,11 @@ class RangedSource(ABC):
         return answers
 
     def changed(self) -> bool:
-        """Whether what was read may be of two contents. Raises AddressError where its server does not say it."""
-        return False
+        """Whether what was read may be of two contents, also where whoever read it passed over that.
+
+        Raises AddressError where its server does not say it.
+        """
+        return self._met_change
 
     def warm(self) -> None:
         """Fetch the beginning, if nothing is there yet. Raises nothing: who reads it hears of it."""

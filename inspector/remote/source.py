@@ -154,6 +154,7 @@ class HttpSource(RangedSource):
             if now is None:
                 raise NeedsWholeFile(_NO_RANGES.format(self.name))
             if self.identity.differs(now):
+                self._met_change = True
                 raise FileChanged(f"{self.name} changed at its address while it was read.", hint="Open it again.")
             body = answer.body[offset : offset + n] if answer.status == 200 else answer.body
             if not body:

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save
 
 from inspector.cli.main import run
-from inspector.errors import AddressError, AddressRefused
+from inspector.errors import AddressError, AddressRefused, FileChanged
 from inspector.readers import open_checkpoint
 from inspector.readers.web_files import list_web
 from tests.serving import Handler, Server, serving
@@ -46,6 +46,18 @@ def test_a_server_without_ranges_gives_small_files_and_refuses_large_ones(server
     small, large = list_web([f"{server.base}{path}" for path in server.files])
     assert small.size == len(server.files["/small.safetensors"]) and small.failed is None
     assert large.failed is not None and "does not send parts" in str(large.failed)
+
+
+def test_a_file_that_changes_meanwhile_is_remembered(server: Server) -> None:
+    server.files["/a.bin"] = bytes(1 << 20)
+    (found,) = list_web([f"{server.base}/a.bin"])
+    source = found.open()
+    source.read(0, 8)
+    assert not source.changed()
+    server.files["/a.bin"] = b"x" * (1 << 20)
+    with pytest.raises(FileChanged):
+        source.read(900_000, 8)
+    assert source.changed()
 
 
 def test_a_signature_and_a_password_are_in_no_name(server: Server) -> None:
