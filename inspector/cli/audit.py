@@ -171,7 +171,7 @@ def _bring_up_to_date(stores: Sequence[ResultStore], where: str) -> None:
     """The catalogue, where it can be made; what it says of itself is no part of the report, and fails no audit."""
     from inspector.catalogue.parts import catalogue_of
     from inspector.catalogue.update import update
-    from inspector.sweep.store import is_bucket_address
+    from inspector.readers.bucket import is_bucket_address
 
     if is_bucket_address(where):
         # DuckDB writes files; what is asked of them should not cross a network each time either.

@@ -55,7 +55,7 @@ def query(
     """Ask the catalogue of an audit: search, duplicates, shared trunks, findings, or any SELECT. Nothing is written."""
     from inspector.catalogue.open import open_catalogue
     from inspector.catalogue.parts import catalogue_of
-    from inspector.sweep.store import is_bucket_address
+    from inspector.readers.bucket import is_bucket_address
 
     asked = [name for name in (sql, search, findings, duplicates, trunks) if name]
     if len(asked) > 1:

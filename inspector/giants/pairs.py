@@ -70,7 +70,7 @@ class PairsByPieces:
         except OSError as error:
             raise ReadError(f"A file is not there any more: {error.strerror}.") from error
 
-        def waiting(_done: int, _total: int | None, note: str) -> None:
+        def waiting(done: int, total: int | None, note: str) -> None:
             meter.begin(note)
 
         outcomes = sweep(
