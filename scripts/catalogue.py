@@ -130,6 +130,9 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("one matrix of query, key and value under a name that several orders have", A, "fused-order"),
     ("another part of the same system (text for vision, critic for actor)", A, "rename, related-names"),
     ("numbers about the weights under their names (gradients, deltas, moments)", X, "refused, with what they are"),
+    ("recurrent layers of Keras, or with their gates apart", R, "recurrent-gates"),
+    ("learned positions of longer texts", R, "fewer-positions with consent"),
+    ("batch norms folded into their layers, on one side", X, "refused, with the norm and its layer"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

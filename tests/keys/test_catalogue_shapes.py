@@ -297,3 +297,26 @@ def test_class_94_numbers_about_the_weights(target_of, tmp_path):
         assert report.plan is None and f'"{key}" names numbers about the weights' in report.says
     torch.save({f"fisher.{name}": t for name, t in model.state_dict().items()}, tmp_path / "net.pth")
     assert diagnose(open_checkpoint(tmp_path / "net.pth"), target_of(goal)).plan is None
+
+
+def test_class_95_recurrent_layers_of_keras(file_of, target_of):
+    ours = {"lstm/kernel": (5, 28), "lstm/recurrent_kernel": (7, 28), "lstm/bias": (28,)}
+    goal = {"lstm.weight_ih_l0": (28, 5), "lstm.weight_hh_l0": (28, 7)} | {f"lstm.bias_{n}_l0": (28,) for n in HALVES}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and {use.id for use in plan.rules} == {"recurrent-gates"}
+
+
+HALVES = ("ih", "hh")
+
+
+def test_class_96_positions_of_longer_texts(file_of, target_of):
+    ours, goal = ({"wte.weight": (9, 4), "wpe.weight": (rows, 4)} for rows in (32, 20))
+    assert diagnose(file_of(ours), target_of(goal)).plan.needs_accept == ("fewer-positions",)
+
+
+def test_class_97_a_folded_batch_norm(file_of, target_of):
+    norm = {f"bn1.{leaf}": (6,) for leaf in ("weight", "bias", "running_mean", "running_var")}
+    with_norm, folded = {"conv1.weight": (6, 3, 3, 3)} | norm, {"conv1.weight": (6, 3, 3, 3), "conv1.bias": (6,)}
+    for ours, goal in ((with_norm, folded), (folded, with_norm)):
+        report = diagnose(file_of(ours), target_of(goal), accept=("extra-tensors",), partial=True)
+        assert report.plan is None and "fold" in report.refusal

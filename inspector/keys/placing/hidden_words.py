@@ -27,8 +27,13 @@ _KERAS = re.compile(
 _SHORTEST = 7
 
 
-def unhidden(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> tuple[list[Leaf] | None, list[Leaf] | None, str]:
-    """Both sides as they read, None for one that hides nothing, and what was done, "" for nothing."""
+def unhidden(
+    leaves: Sequence[Leaf], places: Sequence[Leaf], *, ordered: bool
+) -> tuple[list[Leaf] | None, list[Leaf] | None, str]:
+    """Both sides as they read, None for one that hides nothing, and what was done, "" for nothing.
+
+    ordered: whether both stand in their networks' order. Letters count only where that agrees: norm_b may come first.
+    """
     done: dict[str, None] = {}
     made: list[list[str]] = []
     for side in (leaves, places):
@@ -37,7 +42,7 @@ def unhidden(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> tuple[list[Leaf]
             ("write dots for slashes", _dotted),
             ("count from one in numbers what is counted in letters or from nothing", _counted),
         ):
-            changed = change(names)
+            changed = change(names, ordered)
             if changed != names and len(set(changed)) == len(names):
                 done[says] = None
                 names = changed
@@ -55,7 +60,7 @@ def unhidden(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> tuple[list[Leaf]
     return sides[0], sides[1], ", ".join(done)
 
 
-def _dotted(names: Sequence[str]) -> list[str]:
+def _dotted(names: Sequence[str], ordered: bool) -> list[str]:
     """TensorFlow's names as torch would write them; output_weights beside output_bias is a layer."""
     if not any("/" in name for name in names):
         return list(names)
@@ -72,7 +77,7 @@ def _dotted(names: Sequence[str]) -> list[str]:
     return made
 
 
-def _counted(names: Sequence[str]) -> list[str]:
+def _counted(names: Sequence[str], ordered: bool) -> list[str]:
     """Modules beside each other that are counted a, b, c, or nothing, 1, 2: in numbers from 1 on."""
     below: dict[tuple[str, ...], dict[str, None]] = {}
     paths = [tuple(name.split(".")) for name in names]
@@ -81,7 +86,7 @@ def _counted(names: Sequence[str]) -> list[str]:
             below.setdefault(path[:n], {})[path[n]] = None
     other: dict[tuple[str, ...], dict[str, str]] = {}
     for place, segments in below.items():
-        found = {**_from_nothing(segments), **_in_letters(segments)}
+        found = _from_nothing(segments) | (_in_letters(segments) if ordered else {})
         if found and len({found.get(segment, segment) for segment in segments}) == len(segments):
             other[place] = found
     if not other:
@@ -119,6 +124,7 @@ def _from_nothing(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
 
 
 def _in_letters(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
+    """segments: as they come first."""
     groups: dict[str, list[str]] = {}
     for segment in segments:
         found = _LETTER.fullmatch(segment)
@@ -126,7 +132,7 @@ def _in_letters(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
             groups.setdefault(found[1], []).append(found[2])
     made: dict[str, str] = {}
     for stem, letters in groups.items():
-        if len(letters) > 1 and sorted(letters) == [chr(ord("a") + n) for n in range(len(letters))]:
+        if len(letters) > 1 and letters == [chr(ord("a") + n) for n in range(len(letters))]:
             made |= {f"{stem}_{letter}": f"{stem}_{ord(letter) - ord('a') + 1}" for letter in letters}
     return made
 

@@ -40,7 +40,7 @@ def read_both(
         plain = replace(plain, loose=True)
     if plain is not None and plain.sure:
         return plain
-    for ours, theirs, first in _forms(leaves, places, by_table_only):
+    for ours, theirs, first in _forms(leaves, places, by_table_only, ordered):
         found = by_words(ours, theirs, computed=computed, ordered=ordered)
         if found is not None and found.sure and not against_the_count(found.links):
             links = _given_back(found, (ours, theirs), (leaves, places))
@@ -51,7 +51,7 @@ def read_both(
 
 
 def _forms(
-    leaves: Sequence[Leaf], places: Sequence[Leaf], by_table_only: bool
+    leaves: Sequence[Leaf], places: Sequence[Leaf], by_table_only: bool, ordered: bool
 ) -> Iterator[tuple[Sequence[Leaf], Sequence[Leaf], str]]:
     """Both sides in another form, and what was done to them."""
     spelled = _spelled(leaves), _spelled(places)
@@ -62,7 +62,7 @@ def _forms(
         yield ours, theirs, first
     elif by_table_only:
         return
-    shown = unhidden(ours, theirs)
+    shown = unhidden(ours, theirs, ordered=ordered)
     if shown[2]:
         ours, theirs = shown[0] or ours, shown[1] or theirs
         first = f"{first}, {shown[2]}" if first else shown[2]

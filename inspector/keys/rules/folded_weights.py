@@ -77,9 +77,9 @@ def _way(form: _Form, shapes: tuple[Shape, ...], whole: Shape) -> str | None:
     for size in whole:
         numel *= size
     square = len(whole) > 1 and whole[0] == whole[1] and len(whole) > 2
-    # A transposed convolution is normed over its second dimension: of equal sizes, nothing tells which.
-    fits = rows > 0 and shapes == (whole, (rows,), (numel // rows,)) and not square
-    return "spectral-norm" if fits else None
+    fits = rows > 0 and shapes == (whole, (rows,), (numel // rows,))
+    # A transposed convolution is normed over its second dimension: of equal sizes, only the numbers tell which.
+    return ("spectral-norm:first" if square else "spectral-norm") if fits else None
 
 
 def _dim_of(length: Shape, kernel: Shape) -> int | None:
