@@ -120,6 +120,8 @@ def _norms_of_convolutions(context: Context) -> str:
     away = {step.source for step in draft.steps if step.kind is StepKind.DROP and step.source is not None}
     places = {link.source.name: link.target.name for link in draft.placed}
     gone = [name for name in away & set(draft.unplaced) if name.endswith(_VARIANCE)]
+    # Statistics alone (an instance norm's, of which the target keeps none) are no norm that would be left out.
+    gone = [name for name in gone if name.removesuffix(_VARIANCE) + ".weight" in away]
     for name in sorted(gone):
         size = context.tensors[name].shape
         parent = split_name(name.removesuffix(_VARIANCE))[0]
