@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -195,7 +196,9 @@ def _start(where: str, parts: tuple[Part, ...], ident: str, name: str, nbytes: i
     store = the_store()
     place = place_for(store, ident, nbytes, session.owner())
     policy = replace(policy_for(where), look_seconds=None, look_nbytes=None)
-    asked = FetchAsked(parts=parts, policy=policy, place=place, most_nbytes=min(store.file_nbytes, store.quota_nbytes))
+    # One whose server does not say how long it is ends where the disk does, and not behind it.
+    most_nbytes = min(store.file_nbytes, store.quota_nbytes, shutil.disk_usage(store.incoming).free)
+    asked = FetchAsked(parts=parts, policy=policy, place=place, most_nbytes=most_nbytes)
     running = jobs.start(Job(kind="fetch", arguments=(asked,)))
     _underway()[ident] = _Fetch(running=running, asked=asked, ident=ident, name=name)
 

@@ -21,6 +21,7 @@ import shutil
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +36,8 @@ from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, 
 __all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "the_store"]
 
 STORE_VARIABLE = "INSPECTOR_STORE"
+#: How the name of a file begins that is fetched from an address.
+FETCHED = "fetch-"
 
 
 @dataclass(slots=True)
@@ -272,6 +275,7 @@ class ContentStore:
             busy_seconds=self.busy_seconds,
         )
         with self._lock:
+            self._sweep_fetches(now)
             exported = self._sweep_exports(now)
             gone, fits = leaving(self._all(), quota, now=now, exported=exported, room_for=room_for, owner=owner)
             if room_for and not fits:
@@ -291,6 +295,13 @@ class ContentStore:
         """What an upload left that was cut by the server's own end."""
         for rest in self.incoming.iterdir():
             rest.unlink(missing_ok=True)
+
+    def _sweep_fetches(self, now: float) -> None:
+        """What was fetched of an address for visitors who left, or whose worker was ended amid a silence."""
+        for rest in self.incoming.glob(f"{FETCHED}*"):
+            with suppress(OSError):
+                if now - rest.stat().st_mtime > self.busy_seconds:
+                    rest.unlink()
 
     def _sweep_exports(self, now: float) -> int:
         """Bytes of those that stay. They are made again with one click: they go first, from a quarter of the quota."""
