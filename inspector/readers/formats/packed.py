@@ -73,7 +73,9 @@ def _read(peek: Peek) -> Checkpoint:
         raise type(error)(f"{error.says} {_left_out(folder)}", hint=error.hint) from error
     # What other programs take for files of it, and what nobody here can read.
     aside = unread_code(FolderPeek(folder, peek.opening.deeper()), folder.aside)
-    closed = [name for name, why in folder.left_out if not why.startswith(("leads", "is a "))]
+    closed = [
+        name for name, why in folder.left_out if why.startswith(("is encrypted", "is compressed", "lies between"))
+    ]
     checkpoint = replace(checkpoint, unread=(*checkpoint.unread, *aside, *closed))
     return with_findings(checkpoint, observe_archive(folder))
 
