@@ -35,7 +35,7 @@ from inspector.web import jobs, own_code, session
 from inspector.web.front.variables import ADDRESSES, PRIVATE
 from inspector.web.guard import said, show_error
 from inspector.web.session import Hand
-from inspector.web.store import Stored, clean_name, the_store
+from inspector.web.store import Stored, linked_name, the_store
 from inspector.web.store_remote import place_for, refer_remote, take_over
 from inspector.web.stored import remote_id
 from inspector.web.text import plain
@@ -101,7 +101,7 @@ def take(where: str) -> Stored:
 
 
 def _title(found: RemoteOpened) -> str:
-    return "/".join(clean_name(part) for part in found.title.split("/"))[:200]
+    return linked_name(found.title)
 
 
 def _look(where: str) -> RemoteOpened:

@@ -31,9 +31,9 @@ from inspector.checkpoint.digest import digest_of
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.units import human_bytes
 from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, number
-from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, with_owner
+from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, linked_name, with_owner
 
-__all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "the_store"]
+__all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "linked_name", "the_store"]
 
 STORE_VARIABLE = "INSPECTOR_STORE"
 #: How the name of a file begins that is fetched from an address.

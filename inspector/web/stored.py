@@ -101,6 +101,12 @@ def clean_name(name: str) -> str:
     return "".join(c for c in last if c.isprintable()).strip()[:200] or "unnamed file"
 
 
+def linked_name(name: str) -> str:
+    """What a link calls a file: its folders, too, each part as `clean_name` shows it."""
+    parts = (clean_name(part) for part in re.split(r"[/\\]", name) if part.strip(" ."))
+    return "/".join(parts)[:200] or "unnamed file"
+
+
 def _without(records: Sequence[Stored], some: Sequence[Stored]) -> list[Stored]:
     left_out = {one.sha256 for one in some}
     return [one for one in records if one.sha256 not in left_out]
