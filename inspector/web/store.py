@@ -21,7 +21,6 @@ import shutil
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,13 +30,11 @@ from inspector.checkpoint.digest import digest_of
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.units import human_bytes
 from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, number
-from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, linked_name, with_owner
+from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, linked_name, sweep_fetches, with_owner
 
 __all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "linked_name", "the_store"]
 
 STORE_VARIABLE = "INSPECTOR_STORE"
-#: How the name of a file begins that is fetched from an address.
-FETCHED = "fetch-"
 
 
 @dataclass(slots=True)
@@ -275,7 +272,7 @@ class ContentStore:
             busy_seconds=self.busy_seconds,
         )
         with self._lock:
-            self._sweep_fetches(now)
+            sweep_fetches(self.incoming, now - self.busy_seconds)
             exported = self._sweep_exports(now)
             gone, fits = leaving(self._all(), quota, now=now, exported=exported, room_for=room_for, owner=owner)
             if room_for and not fits:
@@ -295,13 +292,6 @@ class ContentStore:
         """What an upload left that was cut by the server's own end."""
         for rest in self.incoming.iterdir():
             rest.unlink(missing_ok=True)
-
-    def _sweep_fetches(self, now: float) -> None:
-        """What was fetched of an address for visitors who left, or whose worker was ended amid a silence."""
-        for rest in self.incoming.glob(f"{FETCHED}*"):
-            with suppress(OSError):
-                if now - rest.stat().st_mtime > self.busy_seconds:
-                    rest.unlink()
 
     def _sweep_exports(self, now: float) -> int:
         """Bytes of those that stay. They are made again with one click: they go first, from a quarter of the quota."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from inspector.errors import NoRoom, ReadError
 from inspector.units import human_bytes
-from inspector.web.store import FETCHED, ContentStore
-from inspector.web.stored import Stored
+from inspector.web.store import ContentStore
+from inspector.web.stored import FETCHED, Stored
 
 
 def refer_remote(store: ContentStore, ident: str, nbytes: int, *, remote: str, name: str, owner: str) -> Stored:
