@@ -265,7 +265,20 @@ def _code(checkpoint: Checkpoint) -> Answer:
         says = f"{ends} {says if uses else 'Up to there it names no code.'}"
         over = any(finding.id == _OVER_LIMIT for finding in checkpoint.findings)
         severity = max(severity, Severity.ERROR if over else Severity.WARNING, key=lambda s: s.rank)
+    if checkpoint.unread:
+        says = f"{_beside(checkpoint.unread)} {says if uses or ends else 'What is shown here names no code.'}"
+        severity = max(severity, Severity.NOTICE, key=lambda s: s.rank)
     return Answer(topic=Topic.CODE, says=says, severity=severity)
+
+
+def _beside(unread: Sequence[str]) -> str:
+    """That files which came along were not read for the code that they name."""
+    more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
+    named = ", ".join(shorten_middle(path, 60) for path in unread[:3])
+    return (
+        f"{counted(len(unread), 'other file')} that came with it may name code and "
+        f"{'was' if len(unread) == 1 else 'were'} not read for it: {named}{more}."
+    )
 
 
 def unfollowed(checkpoint: Checkpoint) -> str:

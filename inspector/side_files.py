@@ -19,11 +19,16 @@ from typing import BinaryIO
 
 from inspector.errors import LimitExceeded, ReadError
 from inspector.limits import DEFAULT_LIMITS
+from inspector.units import shorten_middle
 
 # What this process was given open: standard input, and what a shell writes for <(command).
 _GIVEN = re.compile(r"-|/dev/(?:stdin|fd/(\d{1,9}))")
 _BLOCK_NBYTES = 1 << 20
 _SHOWN = 80
+# How an address begins, where a path was expected; one letter is a drive of Windows. A Path writes one slash of two.
+_SCHEME = re.compile(r"(\s*)([A-Za-z][A-Za-z0-9+.-]+):(?=[/\\]|\d+\.|localhost)(?://(?=/))?")
+# Of addresses that other commands take.
+_OTHERS = ("hf", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -49,6 +54,28 @@ def kind_of_path(path: str | os.PathLike[str]) -> PathKind:
     return PathKind.FOLDER if stat.S_ISDIR(mode) else PathKind.SPECIAL
 
 
+def nothing_at(path: str | os.PathLike[str], name: str = "", *, what: str = "file") -> ReadError:
+    """What to say where there is nothing at a path, or where an address was meant that is none. what: is missing."""
+    text = os.fspath(path)
+    found = _SCHEME.match(text) if isinstance(text, str) else None
+    if found is None or found[2].lower() in _OTHERS:
+        return ReadError(f"There is no {what} {name or shown_name(path)}.", hint="Check the path.")
+    scheme, rest = found[2].lower(), text[found.end() :].replace("\\", "/")
+    shown = shorten_middle(text, _SHOWN)
+    if scheme == "file":
+        return ReadError(f"{shown} is an address; a file of this machine is named by its path.", hint=f"Write {rest}.")
+    if scheme not in ("http", "https"):
+        return ReadError(
+            f"{scheme}: is not asked: paths, http and https addresses and ids of the hub are opened.",
+            hint="Fetch the file with its own tool and open it from disk.",
+        )
+    begins = "begins with a space" if found[1] else f"lacks the two slashes behind {scheme}:"
+    right = f"{scheme}://{rest.lstrip('/')}"
+    return ReadError(
+        f"{shown} {begins}, and is no web address like that.", hint=f"Write {shorten_middle(right, _SHOWN)}."
+    )
+
+
 def shown_name(path: str | os.PathLike[str]) -> str:
     """What to call it in a sentence: its last part, cut where it is no name but a whole text."""
     text = os.fspath(path)
@@ -70,7 +97,7 @@ def open_regular(path: str | os.PathLike[str], name: str = "") -> tuple[int, os.
     name = name or shown_name(path)
     kind = kind_of_path(path)
     if kind is PathKind.NOTHING:
-        raise ReadError(f"There is no file {name}.", hint="Check the path.")
+        raise nothing_at(path, name)
     if kind is PathKind.FOLDER:
         raise ReadError(f"{name} is a folder, not a file.", hint="Open one of the files in it.")
     if kind is PathKind.FILE:

@@ -29,7 +29,9 @@ if survey is None:
 if held.is_elsewhere:
     remote_archives.draw_line(held.sha256, held.name)
 rows = files_table.rows_of(survey, held.name if held.sha256 else "")
-st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows))}</b></p>')
+archive = files_table.of_archive(survey)
+st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows, archive))}</b></p>')
+finding_cards(archive)
 
 
 def open_row(row: SurveyRow) -> None:

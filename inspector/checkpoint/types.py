@@ -330,7 +330,8 @@ class Checkpoint:
     metadata: (key, value as text) found beside the weights: epoch, lr, versions, safetensors' __metadata__.
     globals: what an unpickle would import, worst first. findings: what the reader noticed.
     skipped: what was not examined, and why. parts: the files it is made of, where they are several.
-    code: program text in the file.
+    code: program text in the file. unread: other files of the folder or archive whose format may name code, which
+    nobody here read for it: the globals say nothing of them.
     """
 
     __repr__ = short_repr
@@ -348,6 +349,7 @@ class Checkpoint:
     skipped: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     code: tuple[SourceText, ...] = ()
+    unread: tuple[str, ...] = ()
     source: ByteSource
 
     @property

@@ -210,7 +210,8 @@ class FetchAsked:
     parts: tuple[Part, ...]
     policy: Policy
     place: Path
-    most_nbytes: int
+    # As the disk has room now: no part of what is asked, so that two who ask for one file wait for one.
+    most_nbytes: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

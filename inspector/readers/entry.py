@@ -22,11 +22,12 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 class Opening(ABC):
     """What one call of `open_checkpoint` carries along: its limits, and how readers open what lies inside or beside.
 
-    depth: how many archives and folders are open around what is read now.
+    depth: how many archives and folders are open around what is read now; archives: how many of them are archives.
     """
 
     limits: Limits
     depth: int
+    archives: int
 
     @abstractmethod
     def file(self, peek: Peek) -> Checkpoint:
@@ -45,8 +46,8 @@ class Opening(ABC):
         """The id of the format of several files that a folder is claimed as, "" when by none."""
 
     @abstractmethod
-    def deeper(self) -> Opening:
-        """The same, one level further in."""
+    def deeper(self, *, archives: int = 0) -> Opening:
+        """The same, one level further in. archives: 1 where that level is an archive."""
 
 
 class Peek:
@@ -95,11 +96,11 @@ class Peek:
 
     def open_inner(self, source: ByteSource) -> Checkpoint:
         """The checkpoint in a file inside this one. Raises a ReadError when there is none."""
-        return self.opening.file(Peek(source, self.opening.deeper()))
+        return self.opening.file(Peek(source, self.opening.deeper(archives=1)))
 
     def open_folder(self, folder: Folder) -> Checkpoint:
         """The checkpoint in a folder: packed inside this file, or the one it lies in."""
-        return self.opening.folder(FolderPeek(folder, self.opening.deeper()))
+        return self.opening.folder(FolderPeek(folder, self.opening.deeper(archives=1)))
 
 
 class FolderPeek:

@@ -6,6 +6,7 @@ A name that a file mentions is only looked up here, among the names that are the
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -64,6 +65,21 @@ def leads_outside(path: str) -> bool:
         # Windows takes ".. " and "..." for "..".
         or any(not part.rstrip(". ") for part in parts)
     )
+
+
+def escapes(path: str) -> bool:
+    """Of a name that `leads_outside` refuses: whether a program that takes it as it is writes out of the folder. The
+    others ("a/../b", "http://x") stay below it, under a name on which programs differ."""
+    parts = path.replace("\\", "/").split("/")
+    if not path or "\x00" in path or not parts[0] or re.match("[A-Za-z]:", path):
+        return True
+    level = 0
+    for part in parts:
+        dots = not part.rstrip(". ") and part.count(".")
+        level += -1 if dots and dots > 1 else 0 if dots or not part else 1
+        if level < 0:
+            return True
+    return False
 
 
 class DirectoryFolder:

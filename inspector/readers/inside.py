@@ -19,8 +19,10 @@ from inspector.readers.archives.archive_folder import ArchiveFolder, zip_folder
 from inspector.readers.archives.tar_directory import is_tar
 from inspector.readers.archives.zip_directory import ends_as_archive, read_directory
 from inspector.readers.entry import Peek
-from inspector.readers.folder import Folder, SubFolder
+from inspector.readers.folder import Folder, SubFolder, escapes, leads_outside
 from inspector.readers.formats.packed import (
+    ARCHIVE_DOUBTS,
+    LEADS_OUTSIDE,
     archive_folder,
     cut_stream,
     folder_root,
@@ -48,6 +50,8 @@ _PROGRAMS = (".py", ".sh", ".bat", ".ps1", ".js", ".lua", ".rb", ".pl", ".r")
 # TorchScript's own code, and that of torch.package: their readers show it.
 _CODE = re.compile(r"(^|/)(code|\.data)/")
 _LISTED = 20
+# How a second member of one name is told from the first (`ArchiveFolder.set_aside`).
+_AT_BYTE = re.compile(r" \(at byte [\d,]+\)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class Inside:
     findings: what is wrong with the archive itself. open: the bytes of one member; raises a ReadError.
     close: lets go of a member's bytes. folder: the same members as a folder. stream: instead of members, what comes out
     of a compressed file that opens as what is in it. notes: on what is in the archive and does nothing by itself.
+    of_member: what is wrong with a member as one of this archive: its name.
     """
 
     names: Sequence[str] = ()
@@ -68,6 +73,7 @@ class Inside:
     stream: ByteSource | None = None
     notes: tuple[Finding, ...] = ()
     strays: bool = False
+    of_member: Callable[[str], tuple[Finding, ...]] = lambda _: ()
 
 
 def _nothing(name: str) -> ByteSource:
@@ -147,7 +153,40 @@ def _of_folder(folder: ArchiveFolder, found: tuple[Finding, ...] = ()) -> Inside
         close=folder.let_go,
         folder=folder,
         notes=found + tuple(_note_programs(folder)),
+        of_member=_of_names(folder),
     )
+
+
+def _of_names(folder: ArchiveFolder) -> Callable[[str], tuple[Finding, ...]]:
+    """What is wrong with the name of one member."""
+    twins = {_AT_BYTE.sub("", name) for name in folder.aside if _AT_BYTE.search(name)}
+
+    def observe(name: str) -> tuple[Finding, ...]:
+        bare = _AT_BYTE.sub("", name)
+        found: list[Finding] = []
+        if name in folder.aside and leads_outside(bare):
+            found.append(
+                LEADS_OUTSIDE.found(
+                    f"Its name leads out of the folder that {folder.name[-80:]} is unpacked into.",
+                    subjects=(bare[:200],),
+                    remedy="A program that unpacks it without care writes it elsewhere. Nothing was written here.",
+                )
+                if escapes(bare)
+                else ARCHIVE_DOUBTS.found(
+                    "Programs unpack a file of this name to different places.", subjects=(bare[:200],)
+                )
+            )
+        if bare in twins:
+            found.append(
+                ARCHIVE_DOUBTS.found(
+                    f"Another member of {folder.name[-80:]} has the same name: some programs take the first of them, "
+                    "others the last.",
+                    subjects=(bare[:200],),
+                )
+            )
+        return tuple(found)
+
+    return observe
 
 
 def _note_programs(folder: ArchiveFolder) -> Iterator[Finding]:

@@ -111,12 +111,13 @@ class ReaderOpening(Opening):
     readers: Sequence[Reader] = READERS
     folder_readers: Sequence[FolderReader] = FOLDER_READERS
     depth: int = 0
+    archives: int = 0
 
-    def deeper(self) -> Opening:
-        return replace(self, depth=self.depth + 1)
+    def deeper(self, *, archives: int = 0) -> Opening:
+        return replace(self, depth=self.depth + 1, archives=self.archives + archives)
 
     def file(self, peek: Peek) -> Checkpoint:
-        _check_depth(peek.opening.depth, peek.source.name)
+        _check_depth(peek.opening.archives, peek.source.name)
         claim = self.claim(peek)
         if claim is None:
             from inspector.readers.not_checkpoints.naming import name_foreign
@@ -135,15 +136,23 @@ class ReaderOpening(Opening):
 
     def folder(self, peek: FolderPeek) -> Checkpoint:
         from inspector.readers.sidecars import add_evidence
-        from inspector.readers.single_file import open_single
+        from inspector.readers.single_file import open_single, unread_code
 
-        _check_depth(peek.opening.depth, peek.folder.name)
+        _check_depth(peek.opening.archives, f"What is in {peek.folder.name}")
         reader = self._claim_folder(peek)
-        checkpoint = reader.read(peek) if reader is not None else open_single(peek)
+        if reader is not None:
+            checkpoint = reader.read(peek)
+            # A directory is not walked for what lies beside the files of a layout; an archive's members are known.
+            if peek.opening.archives:
+                read = {part.name for part in checkpoint.parts if part.opened}
+                unread = unread_code(peek, (path for path in peek.folder.files() if path not in read))
+                checkpoint = replace(checkpoint, unread=(*checkpoint.unread, *unread))
+        else:
+            checkpoint = open_single(peek)
         return add_evidence(checkpoint, peek.folder, peek.limits)
 
     def detect(self, peek: Peek) -> str:
-        _check_depth(peek.opening.depth, peek.source.name)
+        _check_depth(peek.opening.archives, peek.source.name)
         claim = self.claim(peek)
         return claim[0].id if claim is not None else ""
 
@@ -163,8 +172,8 @@ class ReaderOpening(Opening):
         return next((reader for reader in self.folder_readers if reader.claims(peek)), None)
 
 
-def _check_depth(depth: int, name: str) -> None:
-    if depth > _MOST_LEVELS:
+def _check_depth(archives: int, name: str) -> None:
+    if archives > _MOST_LEVELS:
         raise LimitExceeded(f"{name} lies more than {_MOST_LEVELS} archives deep.", hint="No real checkpoint does.")
 
 

@@ -35,6 +35,8 @@ ASIDE_NAME = re.compile(
 # The folder's own model by the convention of the transformers, diffusers and PEFT libraries.
 OWN_NAME = re.compile(r"(model|pytorch_model|diffusion_pytorch_model|adapter_model)\.(safetensors|bin)")
 ARCHIVES = ("packed",)
+# Formats in which nothing is named that a load would import.
+_CODELESS = ("safetensors", "gguf", "onnx", "npy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ def open_single(peek: FolderPeek) -> Checkpoint:
     if choice.is_folder:
         checkpoint = peek.opening.folder(FolderPeek(SubFolder(peek.folder, choice.path), peek.opening.deeper()))
         parts = tuple(replace(part, name=f"{choice.path}/{part.name}") for part in checkpoint.parts)
+        read = {path for path in peek.folder.files() if path.startswith(f"{choice.path}/")}
     else:
         checkpoint = peek.open_inner(choice.path)
         above = choice.path.rpartition("/")[0]
@@ -61,8 +64,25 @@ def open_single(peek: FolderPeek) -> Checkpoint:
         nbytes = peek.folder.size_of(choice.path) or 0
         opened = Part(name=choice.path, nbytes=nbytes, says=f"the checkpoint shown, {checkpoint.format_says}")
         parts = (opened, *checkpoint.parts)
+        read = {choice.path}
+    unread = (
+        *(f"{choice.path}/{path}" for path in checkpoint.unread),
+        *unread_code(peek, (path for path in peek.folder.files() if path not in read)),
+    )
     finding = opened_inside(peek.folder, choice.path, choice.others)
-    return with_findings(replace(checkpoint, parts=parts), behind=[finding])
+    return with_findings(replace(checkpoint, parts=parts, unread=unread), behind=[finding])
+
+
+def unread_code(peek: FolderPeek, paths: Iterable[str]) -> tuple[str, ...]:
+    """Which of these files, which nobody read, are by their content of a format that may name code.
+
+    Of more than are looked at, those named like a checkpoint count by their name.
+    """
+    names = [path for path in paths if not path.lower().endswith(NEVER_SUFFIXES)]
+    names.sort(key=lambda path: not path.lower().endswith(WEIGHT_SUFFIXES))
+    looked = _formats(peek, names[:_MOST_LOOKS])
+    behind = [path for path in names[_MOST_LOOKS:] if path.lower().endswith(WEIGHT_SUFFIXES)]
+    return (*(path for path, ident in looked.items() if ident not in _CODELESS), *behind)
 
 
 def opened_inside(folder: Folder, path: str, others: Sequence[str]) -> Finding:
@@ -84,9 +104,9 @@ def _choose(peek: FolderPeek) -> _Choice:
     layouts = _layouts(peek)
     inside = tuple(f"{path}/" for path in layouts)
     loose = {path: n for path, n in files.items() if not path.startswith(inside)} if inside else files
-    claimed = _claimed(peek, loose)
+    claimed, behind = _claimed(peek, loose)
     if not claimed and not layouts:
-        raise _none(peek, files)
+        raise _none(peek, files, behind)
     if len(layouts) == 1 and not claimed:
         return _Choice(path=layouts[0], is_folder=True)
     aside = [path for path in claimed if ASIDE_NAME.fullmatch(_base(path))]
@@ -94,16 +114,17 @@ def _choose(peek: FolderPeek) -> _Choice:
     told = [f"{path} (what a trainer keeps beside the weights)" for path in aside if path not in main]
     main, twins = without_twins(main)
     told += twins
+    told += [f"{counted(behind, 'more file')}, not looked at"] if behind else []
     if len(main) == 1 and not layouts:
         return _Choice(path=main[0], others=tuple(told))
     own = [path for path in main if "/" not in path and OWN_NAME.fullmatch(path)]
     if len(own) == 1:
         rest = [path for path in (*layouts, *main) if path != own[0]]
         return _Choice(path=own[0], others=(*(f"{path}" for path in rest), *told))
-    raise _several(peek, [*(f"{path}/" for path in layouts), *main])
+    raise _several(peek, [*(f"{path}/" for path in layouts), *main], behind)
 
 
-def _none(peek: FolderPeek, files: Mapping[str, int]) -> InspectorError:
+def _none(peek: FolderPeek, files: Mapping[str, int], behind: int) -> InspectorError:
     """Why there is none: in the words of the one file that is named like a checkpoint, where there is one."""
     named = [path for path in files if path.lower().endswith(WEIGHT_SUFFIXES)]
     if len(named) == 1:
@@ -113,7 +134,14 @@ def _none(peek: FolderPeek, files: Mapping[str, int]) -> InspectorError:
             return UnknownFormat(
                 f"{peek.folder.name} is a {peek.folder.kind} without a checkpoint: {error.says}", hint=error.hint
             )
-    return name_folder(peek.folder)
+    error = name_folder(peek.folder)
+    if not behind:
+        return error
+    return type(error)(
+        f"None of the {_MOST_LOOKS} files of {peek.folder.name} that were looked at is a checkpoint; "
+        f"{counted(behind, 'more file was', 'more files were')} not.",
+        hint="Open the one that you mean by itself; `inspector scan` looks at every one.",
+    )
 
 
 def _base(path: str) -> str:
@@ -168,10 +196,12 @@ def _sorted_in(peek: FolderPeek, folders: Sequence[str]) -> tuple[dict[str, dict
     return made, charged
 
 
-def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
-    """Files that are checkpoints by content: those named so, else any other, else archives of them."""
+def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> tuple[list[str], int]:
+    """(files that are checkpoints by content: those named so, else any other, else archives of them; how many more of
+    such names were not looked at)."""
     named = [path for path in files if path.lower().endswith(WEIGHT_SUFFIXES)]
     formats = _detected(peek, named)
+    behind = max(0, len(named) - _MOST_LOOKS)
     if not any(ident not in ARCHIVES for ident in formats.values()):
         others = [
             path
@@ -179,18 +209,21 @@ def _claimed(peek: FolderPeek, files: Mapping[str, int]) -> list[str]:
             if path not in formats and not path.lower().endswith((*NEVER_SUFFIXES, *WEIGHT_SUFFIXES))
         ]
         formats.update(_detected(peek, others))
+        behind += max(0, len(others) - _MOST_LOOKS)
     direct = [path for path, ident in formats.items() if ident not in ARCHIVES]
-    return direct or list(formats)
+    return direct or list(formats), behind
 
 
 def _detected(peek: FolderPeek, paths: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
     # What lies higher is looked at first; a crafted archive could have a million names.
-    for path in sorted(paths, key=lambda p: (p.count("/"), bool(ASIDE_NAME.fullmatch(_base(p))), p))[:_MOST_LOOKS]:
-        ident = peek.detect_inner(path) if peek.folder.size_of(path) else ""
-        if ident:
-            found[path] = ident
-    return found
+    ordered = sorted(paths, key=lambda p: (p.count("/"), bool(ASIDE_NAME.fullmatch(_base(p))), p))
+    return _formats(peek, [path for path in ordered[:_MOST_LOOKS] if peek.folder.size_of(path)])
+
+
+def _formats(peek: FolderPeek, paths: Iterable[str]) -> dict[str, str]:
+    """The format of each file that a reader claims."""
+    found = {path: peek.detect_inner(path) for path in paths}
+    return {path: ident for path, ident in found.items() if ident}
 
 
 def without_twins(paths: list[str]) -> tuple[list[str], list[str]]:
@@ -212,7 +245,8 @@ def without_twins(paths: list[str]) -> tuple[list[str], list[str]]:
     return kept, told
 
 
-def _several(peek: FolderPeek, paths: list[str]) -> UnknownFormat:
+def _several(peek: FolderPeek, paths: list[str], behind: int) -> UnknownFormat:
+    """behind: how many more may be checkpoints, by their names."""
     listed = ", ".join(path[:80] for path in paths[:_LISTED])
     more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
     last = next((path for path in paths if _base(path) == "last.ckpt"), "")
@@ -222,8 +256,10 @@ def _several(peek: FolderPeek, paths: list[str]) -> UnknownFormat:
     else:
         hint = f"Unpack it and open one of them{f', {last} for the last state' if last else ''}."
     hint += " Those of one training are read together by `inspector run` and on the Run page."
+    least = "at least " if behind else ""
+    others = f" {counted(behind, 'more file was', 'more files were')} not looked at." if behind else ""
     return UnknownFormat(
-        f"{peek.folder.name} is a {peek.folder.kind} with {counted(len(paths), 'checkpoint')} that do not belong "
-        f"together: {listed}{more}.",
+        f"{peek.folder.name} is a {peek.folder.kind} with {least}{counted(len(paths), 'checkpoint')} that do not "
+        f"belong together: {listed}{more}.{others}",
         hint=hint,
     )

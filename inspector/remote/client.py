@@ -45,12 +45,14 @@ class Answer:
 
 @dataclass(slots=True)
 class _Chain:
-    """One request's way. private: whether private addresses may follow. at_home: whether it began at the origin that
+    """One request's way. private: whether private addresses may follow. public: a public host that was asked before,
+    after which none may, "" while none was. at_home: whether it began at the origin that
     there is a secret for, and never left it."""
 
     private: bool
     at_home: bool
     deadline: float
+    public: str = ""
 
 
 class Client:
@@ -192,15 +194,16 @@ class Client:
             return numbers
         if not policy.passwords and at.authorization:
             raise AddressRefused("An address with a name and password in it is not taken here.")
-        if not policy.private and at.port not in _USUAL_PORTS and at.port < 1024:
+        if not policy.low_ports and at.port not in _USUAL_PORTS and at.port < 1024:
             raise AddressRefused(f"Port {at.port} is no web server's, and is not asked.")
         if not chain.private:
             if policy.proxy and at.host.endswith(_OWN_NAMES):
                 raise AddressRefused(f"{at.host} is a name of a machine's own network, and is not asked.")
-            lines.check_addresses(at, numbers)
+            lines.check_addresses(at, numbers, sent_by=chain.public, tells=policy.tells_numbers)
+            chain.public = at.host if chain.public else ""
         elif all(self._is_public(number) for number in numbers):
             # Whom a public server sends on does not get to ask this machine's own networks.
-            chain.private = False
+            chain.private, chain.public = False, at.host
         return numbers
 
     def _is_public(self, number: str) -> bool:

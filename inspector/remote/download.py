@@ -15,9 +15,11 @@ from inspector.remote.address import parse_address
 from inspector.remote.client import Client
 from inspector.remote.policy import Policy
 from inspector.remote.source import HttpSource, Identity
+from inspector.units import human_bytes
 
 _PIECE_NBYTES = 8 << 20
 _STREAM_NBYTES = 1 << 20
+_ELSEWHERE = "Download it and open it from disk."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +53,21 @@ class _Written:
     def write(self, data: bytes) -> None:
         self.nbytes += len(data)
         if self.nbytes > self.most_nbytes:
-            raise LimitExceeded(f"{self.name} is longer than {self.most_nbytes:,} bytes, which is what is taken.")
+            raise LimitExceeded(
+                f"{self.name} is longer than {human_bytes(self.most_nbytes)}, which is the most that is taken here.",
+                hint=_ELSEWHERE,
+            )
         self.digest.update(data)
         self.file.write(data)
+
+    def check_room(self, announced: int) -> None:
+        """Raise LimitExceeded where so many more bytes are too many, before the first of them comes."""
+        if self.nbytes + announced > self.most_nbytes:
+            raise LimitExceeded(
+                f"{self.name} is said to be {human_bytes(self.nbytes + announced)} long; "
+                f"{human_bytes(self.most_nbytes)} are the most that is taken here.",
+                hint=_ELSEWHERE,
+            )
 
 
 def download(parts: Sequence[Part], place: Path, policy: Policy, *, most_nbytes: int, progress: Progress) -> Downloaded:
@@ -84,7 +98,7 @@ def download(parts: Sequence[Part], place: Path, policy: Policy, *, most_nbytes:
 def _take(
     part: Part, client: Client, written: _Written, packed: bool, done: int, total: int | None, progress: Progress
 ) -> int:
-    size, pieces = _open(part, client)
+    size, pieces = _open(part, client, written)
     own = hashlib.sha256()
     if packed:
         if size is None:
@@ -106,14 +120,16 @@ def _take(
     return done
 
 
-def _open(part: Part, client: Client) -> tuple[int | None, Callable[[], Iterator[bytes]]]:
+def _open(part: Part, client: Client, written: _Written) -> tuple[int | None, Callable[[], Iterator[bytes]]]:
     """(length, its pieces): by ranges, each of which can be tried again; else in one go."""
     try:
         source = HttpSource(part.address, name=part.name.rpartition("/")[2], client=client)
     except NeedsWholeFile:
-        return None, lambda: _streamed(part, client)
+        return None, lambda: _streamed(part, client, written)
     if part.identity is not None and part.identity.differs(source.identity):
         raise FileChanged(f"{part.name} is not the file any more that was looked at.", hint="Open it again.")
+
+    written.check_room(source.size)
 
     def pieces() -> Iterator[bytes]:
         for at in range(0, source.size, _PIECE_NBYTES):
@@ -122,9 +138,10 @@ def _open(part: Part, client: Client) -> tuple[int | None, Callable[[], Iterator
     return source.size, pieces
 
 
-def _streamed(part: Part, client: Client) -> Iterator[bytes]:
+def _streamed(part: Part, client: Client, written: _Written) -> Iterator[bytes]:
     with client.stream(parse_address(part.address), name=part.name) as opened:
         announced = opened.length
+        written.check_room(announced or 0)
         came = 0
         while True:
             opened.go_on(_STREAM_NBYTES)

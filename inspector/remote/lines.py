@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import ssl
 import threading
@@ -18,6 +19,8 @@ from inspector.remote.policy import Policy
 
 _BUFFER_NBYTES = 64 * 1024
 _MOST_ADDRESSES = 16
+# An address in any of the spellings that the system takes for a number.
+_NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+))*\.?")
 
 
 class Overdue(TimeoutError):
@@ -53,16 +56,30 @@ def addresses_of(host: str, port: int, seconds: float) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:_MOST_ADDRESSES]
 
 
-def check_addresses(address: WebAddress, numbers: tuple[str, ...]) -> None:
-    """Raises AddressRefused where one of them is no public host's: which of several is asked is chance."""
+def check_addresses(address: WebAddress, numbers: tuple[str, ...], *, sent_by: str = "", tells: bool = False) -> None:
+    """Raises AddressRefused where one of them is no public host's: which of several is asked is chance.
+
+    sent_by: the public host that redirects there, where that alone is why it is refused. tells: whether the refusal may
+    say what a name stands for, which in a network of one's own is nobody else's to know.
+    """
     for number in numbers:
         ip = as_ip(number)
         why = "no address" if ip is None else why_not_public(ip)
         if why:
-            stands = "is" if number == address.host else f"stands for {number}, which is"
+            if number == address.host:
+                says = f"{address.host} is no public address ({why})."
+            elif tells or _NUMERIC.fullmatch(address.host):
+                says = f"{address.host} stands for {number}, which is no public address ({why})."
+            else:
+                says = f"{address.host} stands for what is no public address."
+            if sent_by:
+                raise AddressRefused(
+                    f"{sent_by}, a public server, redirects to {address.host_and_port}, and nobody is sent on from "
+                    f"there to private addresses: {says}",
+                    hint="If it is meant, give that address itself.",
+                )
             raise AddressRefused(
-                f"{address.host} {stands} no public address ({why}).",
-                hint="Only public addresses are asked from here; download the file and open it from disk.",
+                says, hint="Only public addresses are asked from here; download the file and open it from disk."
             )
 
 

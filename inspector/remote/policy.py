@@ -19,7 +19,9 @@ class Policy:
 
     private: whether addresses that no public host has may be asked: this machine, its networks. A public server's
     redirect never leads there. trusted: origins that may be asked wherever they are: the operator's own hub.
-    passwords: whether an address may bring a name and password. downgrade: whether https may redirect to http.
+    low_ports: whether other ports below 1024 than a web server's may be asked. tells_numbers: whether a refusal may say
+    which address a name stands for, to a person who may look it up. passwords: whether an address may bring a name and
+    password. downgrade: whether https may redirect to http.
     proxy: "http://host:port" through which everything goes, "" for none; the environment's are not asked.
     connect_seconds, read_seconds: until a connection stands, and until the next bytes come. seconds: of one request,
     beside what its bytes take at slowest bytes a second. look_seconds, look_nbytes: of everything that one source is
@@ -30,6 +32,8 @@ class Policy:
 
     private: bool = False
     trusted: tuple[str, ...] = ()
+    low_ports: bool = False
+    tells_numbers: bool = False
     passwords: bool = False
     downgrade: bool = False
     proxy: str = ""
@@ -50,7 +54,7 @@ class Policy:
 
 
 #: What a person types on their own machine: their networks are theirs.
-OWN = Policy(private=True, passwords=True, spool_nbytes=8 << 30)
+OWN = Policy(private=True, low_ports=True, tells_numbers=True, passwords=True, spool_nbytes=8 << 30)
 #: The same until the header is read: a slow line may take its time, a server that hardly sends may not.
 OWN_LOOK = replace(OWN, look_seconds=60.0, look_slowest=20_000)
 #: What a visitor of a server types.

@@ -29,13 +29,17 @@ _HUB_ADVICE = "Check the name; for a private repository set HF_TOKEN for the com
 GATED_HINT = "Accept the terms on its page there, then set HF_TOKEN for the command line."
 
 
-def advice(status: int) -> str:
-    """What to do about a status."""
+def advice(status: int, *, passwords: bool = True) -> str:
+    """What to do about a status. passwords: whether an address may bring a name and password."""
+    if status == 401 and not passwords:
+        return (
+            "It is given to those who sign in only: sign in there and download it, or give an address with a signature."
+        )
     return _ADVICE.get(status, "Check the address.")
 
 
-def refusal(answer: Answer, name: str) -> AddressError:
-    """What to say of an answer that brings no bytes of the file."""
+def refusal(answer: Answer, name: str, *, passwords: bool = True) -> AddressError:
+    """What to say of an answer that brings no bytes of the file. passwords: as for `advice`."""
     code = answer.headers.get("X-Error-Code", "").strip()
     inside = _IN_REPOSITORY.match(answer.address.target)
     if code == "GatedRepo":
@@ -45,7 +49,7 @@ def refusal(answer: Answer, name: str) -> AddressError:
             f"({answer.status} {answer.reason[:60]}).",
             hint=GATED_HINT,
         )
-    hint = _HUB_ADVICE if code == "RepoNotFound" else advice(answer.status)
+    hint = _HUB_ADVICE if code == "RepoNotFound" else advice(answer.status, passwords=passwords)
     return AddressError(
         f"{name} cannot be fetched: the server answers {f'{answer.status} {answer.reason[:60]}'.strip()}.", hint=hint
     )

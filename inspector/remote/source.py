@@ -107,7 +107,7 @@ class HttpSource(RangedSource):
         if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise AddressError(f"The server of {self.name} sends it packed, though it was asked not to.")
         if answer.status not in (200, 206, 416):
-            raise refusal(answer, self.name)
+            raise refusal(answer, self.name, passwords=self.client.policy.passwords)
         if answer.status == 206:
             self._check_place(answer, offset, n)
         self._at = answer.address

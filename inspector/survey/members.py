@@ -134,6 +134,8 @@ def _members(inside: Inside, opened: Opened, reading: Reading, left: _Left, leve
             rows = (_refused(path, str(error)),)
         finally:
             inside.close(name)
+        if rows:
+            rows = (with_findings(rows[0], inside.of_member(name)), *rows[1:])
         # Nobody takes a stray member for a checkpoint by its name.
         rows = () if inside.strays and rows and rows[0].finding == NO_CHECKPOINT.id else rows
         of_consequence = (row for row in rows if row.kind is RowKind.CHECKPOINT or row.worst is not None)

@@ -55,7 +55,8 @@ class SurveyRow:
 class Survey:
     """rows: in path order. skipped: what was not looked at, and why. seconds: wall time.
 
-    incomplete: what was skipped may be what somebody loads from here, so it counts as an error.
+    incomplete: what was skipped may be what somebody loads from here, so it counts as an error. archive: the row of
+    the archive whose members the rows are, None where they are files of a folder, or its row is among them.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Survey:
     skipped: tuple[str, ...]
     seconds: float
     incomplete: bool = False
+    archive: SurveyRow | None = None
 
     def worst(self) -> Severity | None:
         """The highest severity of all rows, None when there is none. What nobody looked at is an error."""

@@ -12,7 +12,7 @@ from inspector.errors import ReadError
 from inspector.gc_pause import without_collecting
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.progress import Progress, silent
-from inspector.side_files import PathKind, kind_of_path, shown_name
+from inspector.side_files import PathKind, kind_of_path, nothing_at, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.survey.row import Reading
 from inspector.survey.swept import UnitRows, of_part, sweep_units
@@ -192,8 +192,9 @@ def _units(
         elif kind is PathKind.FILE:
             found = [Unit(path=place.shown or place.where.name, place=place.where)]
         else:
-            what = "There is no file or folder" if kind is PathKind.NOTHING else "No file or folder is"
-            raise ReadError(f"{what} {shown_name(place.where)}.", hint="Check the path.")
+            if kind is PathKind.NOTHING:
+                raise nothing_at(place.where, what="file or folder")
+            raise ReadError(f"No file or folder is {shown_name(place.where)}.", hint="Check the path.")
         for unit in found:
             # A folder that is one checkpoint has the name of what kept it from being listed, too.
             units.setdefault(f"{unit.path}\0{unit.is_folder}\0{unit.row is None}", unit)

@@ -24,6 +24,8 @@ from inspector.web.text import visible
 
 _LISTING, _WHOLE = "hub-listing", "address-whole"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
+# http:/host, http:host, backslashes, and //host, which only a page completes; "http:80" is a host with its port.
+_NO_SLASHES = re.compile(r"(https?):(?!\d{1,5}(?:/|$))[/\\]*|//", re.IGNORECASE)
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(/|$)")
 _ELSEWHERE = "Give its http or https address, or fetch it with its own tool and drop the file here."
 
@@ -105,6 +107,13 @@ def _hub_named(place: str) -> Iterator[None]:
 
 def refuse_other_schemes(where: str) -> None:
     """Raise AddressRefused, with what to do, for what is neither a web address nor an id of the hub."""
+    if not is_web_address(where) and (broken := _NO_SLASHES.match(where)):
+        scheme, rest = (broken[1] or "").lower(), where[broken.end() :].replace("\\", "/")
+        begins = f"lacks the two slashes behind {scheme}:" if scheme else "lacks its scheme"
+        raise AddressRefused(
+            f"{where[:80]} {begins}, and is no web address like that.",
+            hint=f"Write {scheme or 'https'}://{rest[:80]}.",
+        )
     scheme = _SCHEME.match(where)
     if scheme is not None and not has_scheme(where) and not is_web_address(where):
         kind = scheme[1].lower()

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from inspector.findings import Severity
+from inspector.findings import Finding, Severity
 from inspector.render.spreadsheet import csv_text
 from inspector.survey.copies import SAME_BYTES
-from inspector.survey.kinds import POINTER_FILE
+from inspector.survey.kinds import NO_CHECKPOINT, POINTER_FILE
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted
 from inspector.web.text import visible
 
 _WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "", None: ""}
+_A = {Severity.ERROR: "an error", Severity.WARNING: "a warning"}
 _KINDS = {
     "Checkpoints": RowKind.CHECKPOINT,
     "Unreadable": RowKind.UNREADABLE,
@@ -50,8 +51,16 @@ def _rank(row: SurveyRow) -> int:
     return 2 * worst + (row.kind is RowKind.CHECKPOINT)
 
 
-def answer(rows: Sequence[FileRow]) -> str:
-    """How many of what, and the worst of all, in one or two sentences."""
+def of_archive(survey: Survey) -> tuple[Finding, ...]:
+    """What is wrong with the archive itself, beside what is in it. That it is no checkpoint is nothing wrong."""
+    if survey.archive is None:
+        return ()
+    own = tuple(f for f in survey.archive.findings if f.id != NO_CHECKPOINT.id or not survey.rows)
+    return own or (() if survey.rows else (NO_CHECKPOINT.found(survey.archive.says or "There is no file in it."),))
+
+
+def answer(rows: Sequence[FileRow], archive: Sequence[Finding] = ()) -> str:
+    """How many of what, and the worst of all, in one or two sentences. archive: as `of_archive`."""
     pointers = sum(one.row.finding == POINTER_FILE.id for one in rows)
     unread = sum(one.row.kind is RowKind.UNREADABLE for one in rows) - pointers
     others = sum(one.row.kind is RowKind.OTHER for one in rows)
@@ -65,9 +74,11 @@ def answer(rows: Sequence[FileRow]) -> str:
     same = f" {copies:,} files are byte for byte the same as another." if copies else ""
     errors = sum(one.row.worst is Severity.ERROR for one in rows)
     warnings = sum(one.row.worst is Severity.WARNING for one in rows)
-    if not errors and not warnings:
+    own = max((finding.severity for finding in archive), key=lambda s: s.rank, default=Severity.INFO)
+    if not errors and not warnings and own.rank < Severity.WARNING.rank:
         return f"{', '.join(said)}. No error and no warning by their headers.{same}"
     bad = [
+        *([f"The archive itself has {_A[own]}"] if own in _A else []),
         *([counted(errors, "file has an error", "files have an error")] if errors else []),
         *([counted(warnings, "file has a warning", "files have a warning")] if warnings else []),
     ]

@@ -16,6 +16,12 @@ def draw(page: str, wanted: session.Hand) -> None:
     title(page, "The file of this link is not on the server any more.")
     with st.container(border=True, key="gone-link"):
         st.markdown(f"**{plain(wanted.name)}**")
+        if wanted.is_elsewhere:
+            st.html(
+                "<p>It stayed at an address, which this server does not know any more: open that address again.</p>"
+            )
+            st.page_link("pages/open.py", label="Open an address", icon=":material/link:")
+            return
         st.html(
             "<p>Drop it here, and the page shows what the link showed. Its sha256 begins with "
             f"{mono(wanted.sha256[:12])}.</p>"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ from inspector.web import jobs, own_code, session
 from inspector.web.front.variables import ADDRESSES, PRIVATE
 from inspector.web.guard import said, show_error
 from inspector.web.session import Hand
-from inspector.web.store import Stored, clean_name, the_store
+from inspector.web.store import Stored, linked_name, the_store
 from inspector.web.store_remote import place_for, refer_remote, take_over
 from inspector.web.stored import remote_id
 from inspector.web.text import plain
@@ -100,7 +101,7 @@ def take(where: str) -> Stored:
 
 
 def _title(found: RemoteOpened) -> str:
-    return "/".join(clean_name(part) for part in found.title.split("/"))[:200]
+    return linked_name(found.title)
 
 
 def _look(where: str) -> RemoteOpened:
@@ -195,7 +196,9 @@ def _start(where: str, parts: tuple[Part, ...], ident: str, name: str, nbytes: i
     store = the_store()
     place = place_for(store, ident, nbytes, session.owner())
     policy = replace(policy_for(where), look_seconds=None, look_nbytes=None)
-    asked = FetchAsked(parts=parts, policy=policy, place=place, most_nbytes=min(store.file_nbytes, store.quota_nbytes))
+    # One whose server does not say how long it is ends where the disk does, and not behind it.
+    most_nbytes = min(store.file_nbytes, store.quota_nbytes, shutil.disk_usage(store.incoming).free)
+    asked = FetchAsked(parts=parts, policy=policy, place=place, most_nbytes=most_nbytes)
     running = jobs.start(Job(kind="fetch", arguments=(asked,)))
     _underway()[ident] = _Fetch(running=running, asked=asked, ident=ident, name=name)
 

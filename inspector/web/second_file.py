@@ -13,7 +13,7 @@ from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
 from inspector.web.server_paths import listing, named, server_root, store_path
 from inspector.web.session import Hand
-from inspector.web.store import Stored, clean_name, the_store
+from inspector.web.store import Stored, linked_name, the_store
 from inspector.web.text import plain, visible
 
 _QUERY, _NAME = "with", "with-name"
@@ -97,7 +97,7 @@ def _in_address() -> Hand | None:
             "The second file of this link is not on the server any more: drop it again.", icon=":material/link_off:"
         )
         return None
-    return _kept(stored, clean_name(st.query_params.get(_NAME, "") or wanted[:12]))
+    return _kept(stored, linked_name(st.query_params.get(_NAME, "") or wanted[:12]))
 
 
 def _kept(stored: Stored, name: str = "") -> Hand:

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 
 from inspector.errors import ReadError
 from inspector.web.front.visitors import own_visitors
-from inspector.web.store import Stored, clean_name, is_digest, the_store
+from inspector.web.store import Stored, is_digest, linked_name, the_store
 
 _HAND, _OWNER, _LINK = "hand", "owner", "followed_link"
 QUERY, NAME_QUERY = "file", "name"
@@ -119,7 +119,7 @@ def follow_link() -> None:
                     "The address names no file: it is not a sha256.", hint="Open the file on the Open page."
                 )
             return  # The page asks for it (`missing`).
-        hand = take(stored, clean_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
+        hand = take(stored, linked_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
     if hand is not None and (wanted != hand.sha256 or st.query_params.get(NAME_QUERY) != hand.name):
         st.query_params.from_dict({**st.query_params.to_dict(), QUERY: hand.sha256, NAME_QUERY: hand.name})
 
@@ -129,7 +129,7 @@ def missing() -> Hand | None:
     wanted = st.query_params.get(QUERY, "")
     if in_hand() is not None or not is_digest(wanted) or the_store().is_here(wanted):
         return None
-    return Hand(sha256=wanted, name=clean_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
+    return Hand(sha256=wanted, name=linked_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
 
 
 def stored(hand: Hand) -> Stored:

@@ -23,7 +23,7 @@ from inspector.survey.report import Survey, SurveyRow
 from inspector.web import jobs, remote_archives, reports, session
 from inspector.web.server_paths import resolve_folder, store_path
 from inspector.web.session import Hand
-from inspector.web.store import Stored, clean_name, the_store
+from inspector.web.store import Stored, clean_name, is_digest, linked_name, the_store
 from inspector.web.tar_chunks import tar_chunks
 
 _SHELF, _LINK = "shelf", "followed-shelf"
@@ -144,14 +144,22 @@ def follow_link() -> None:
 def _take_from_address() -> None:
     digest, folder = st.query_params.get(_DIGEST, ""), st.query_params.get(_FOLDER, "")
     if digest:
+        if not is_digest(digest):
+            st.query_params.pop(_DIGEST, None)
+            raise ReadError(
+                "The address names no archive: it is not a sha256.", hint="Open the archive on the Open page."
+            )
         stored = the_store().find(digest)
         if stored is None or not the_store().is_here(digest):
             st.query_params.pop(_DIGEST, None)
+            is_elsewhere = Shelf(name="", sha256=digest).is_elsewhere
             raise ReadError(
                 "The folder of this link is not on the server any more.",
-                hint=f"Drop the same folder again (sha256 {digest[:12]}…) to see it.",
+                hint="It stayed at an address: open that again on the Open page."
+                if is_elsewhere
+                else f"Drop the same folder again (sha256 {digest[:12]}…) to see it.",
             )
-        put_up_archive(stored, clean_name(st.query_params.get(_NAME, "") or digest[:12]))
+        put_up_archive(stored, linked_name(st.query_params.get(_NAME, "") or digest[:12]))
     elif folder:
         try:
             resolve_folder(folder)

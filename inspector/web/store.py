@@ -30,9 +30,9 @@ from inspector.checkpoint.digest import digest_of
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.units import human_bytes
 from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, number
-from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, with_owner
+from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, linked_name, sweep_fetches, with_owner
 
-__all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "the_store"]
+__all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "linked_name", "the_store"]
 
 STORE_VARIABLE = "INSPECTOR_STORE"
 
@@ -272,6 +272,7 @@ class ContentStore:
             busy_seconds=self.busy_seconds,
         )
         with self._lock:
+            sweep_fetches(self.incoming, now - self.busy_seconds)
             exported = self._sweep_exports(now)
             gone, fits = leaving(self._all(), quota, now=now, exported=exported, room_for=room_for, owner=owner)
             if room_for and not fits:

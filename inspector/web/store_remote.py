@@ -8,7 +8,7 @@ from pathlib import Path
 from inspector.errors import NoRoom, ReadError
 from inspector.units import human_bytes
 from inspector.web.store import ContentStore
-from inspector.web.stored import Stored
+from inspector.web.stored import FETCHED, Stored
 
 
 def refer_remote(store: ContentStore, ident: str, nbytes: int, *, remote: str, name: str, owner: str) -> Stored:
@@ -23,7 +23,7 @@ def place_for(store: ContentStore, ident: str, nbytes: int, owner: str) -> Path:
     free = shutil.disk_usage(store.incoming).free
     if nbytes > free:
         raise NoRoom(f"The server has no room for {human_bytes(nbytes)}: {human_bytes(free)} are free on its disk.")
-    return store.incoming / f"fetch-{ident}"
+    return store.incoming / f"{FETCHED}{ident}"
 
 
 def take_over(store: ContentStore, place: Path, sha256: str, nbytes: int, *, name: str, owner: str) -> Stored:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 # Of bytes, or as `remote_id` makes it.
 _DIGEST = re.compile(r"[0-9a-f]{64}|r[0-9a-f]{63}")
 # A record stays small however many sessions open the same sample; the ones that came last are remembered.
 _OWNERS_KEPT = 64
+#: How the name of a file begins that is fetched from an address.
+FETCHED = "fetch-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,21 @@ def clean_name(name: str) -> str:
     """A visitor's file name as it may be shown: its last segment, printable, at most 200 characters."""
     last = re.split(r"[/\\]", name)[-1]
     return "".join(c for c in last if c.isprintable()).strip()[:200] or "unnamed file"
+
+
+def sweep_fetches(incoming: Path, since: float) -> None:
+    """Remove what was fetched of an address for visitors who left, or whose worker was ended amid a silence: what
+    nothing was written to since then."""
+    for rest in incoming.glob(f"{FETCHED}*"):
+        with suppress(OSError):
+            if rest.stat().st_mtime < since:
+                rest.unlink()
+
+
+def linked_name(name: str) -> str:
+    """What a link calls a file: its folders, too, each part as `clean_name` shows it."""
+    parts = (clean_name(part) for part in re.split(r"[/\\]", name) if part.strip(" ."))
+    return "/".join(parts)[:200] or "unnamed file"
 
 
 def _without(records: Sequence[Stored], some: Sequence[Stored]) -> list[Stored]:

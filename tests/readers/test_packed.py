@@ -293,6 +293,15 @@ def test_nested_archives_end() -> None:
         open_checkpoint(data)
 
 
+def test_levels_of_zips_are_counted_once_each() -> None:
+    data = KINDS["zip"]
+    for _ in range(6):
+        data = zipped({"in.zip": data})
+    assert open_checkpoint(data).tensors
+    with pytest.raises(LimitExceeded, match=r"What is in in\.zip lies more than 6 archives deep"):
+        open_checkpoint(zipped({"in.zip": data}))
+
+
 # Russ Cox's r.gz construction needs a whole program; a tar that lists itself as a member does the same to a walker.
 def test_an_archive_that_holds_itself_ends() -> None:
     head = tarfile.TarInfo("self.tar")

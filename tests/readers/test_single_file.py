@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from safetensors.torch import save_file
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UnknownFormat
 from inspector.findings import Finding, Severity
+from inspector.overview import Topic, summarise
 from inspector.readers import claims_folder, open_checkpoint
 
 
@@ -154,3 +158,62 @@ def test_none_says_why(tmp_path: Path) -> None:
     (tmp_path / "b.pth").write_text("x")
     with pytest.raises(UnknownFormat, match=r"2 files named like a checkpoint, first b\.pth, of which none is one"):
         open_checkpoint(tmp_path)
+
+
+class _Runs:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("true",)
+
+
+HOSTILE = pickle.dumps(_Runs())
+
+
+def test_code_of_an_archives_unread_members_is_not_called_ok(tmp_path: Path) -> None:
+    put(tmp_path / "quiet", "shapes.safetensors", "other.gguf.txt", "README.md")
+    put(tmp_path / "hostile", "shapes.safetensors")
+    (tmp_path / "hostile" / "shapes.pth").write_bytes(HOSTILE)
+    put(tmp_path / "layout", "model-00001-of-00001.safetensors")
+    (tmp_path / "layout" / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"model-00001-of-00001.safetensors": "model-00001-of-00001.safetensors"}})
+    )
+    (tmp_path / "layout" / "notes.dat").write_bytes(HOSTILE)
+    for name, unread in (("quiet", ()), ("hostile", ("shapes.pth",)), ("layout", ("notes.dat",))):
+        folder = tmp_path / name
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            for path in sorted(folder.iterdir()):
+                archive.write(path, path.name)
+        with zipfile.ZipFile(tmp_path / f"{name}-in.zip", "w") as archive:
+            archive.write(tmp_path / f"{name}.zip", "in.zip")
+        for where, above in ((folder, ""), (tmp_path / f"{name}.zip", ""), (tmp_path / f"{name}-in.zip", "in.zip/")):
+            checkpoint = open_checkpoint(where)
+            if where == tmp_path / "layout":
+                continue  # A directory is not walked for what lies beside a layout's own files.
+            assert checkpoint.unread == tuple(above + path for path in unread), where.name
+            (answer,) = [a for a in summarise(checkpoint).answers if a.topic is Topic.CODE]
+            assert (answer.severity is Severity.INFO) is not bool(unread)
+            assert all(path in answer.says for path in unread)
+
+
+def test_of_two_members_of_one_name_the_other_ones_code_is_not_called_read(tmp_path: Path) -> None:
+    put(tmp_path, "a.safetensors")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.write(tmp_path / "a.safetensors", "a.pth")
+        archive.writestr("a.pth", HOSTILE)
+    (unread,) = open_checkpoint(tmp_path / "two.zip").unread
+    assert unread.startswith("a.pth (at byte")
+
+
+def test_a_cap_on_looks_is_not_told_as_the_count(tmp_path: Path) -> None:
+    folder = put(tmp_path, *(f"c{n:02}.safetensors" for n in range(70)))
+    with pytest.raises(
+        UnknownFormat, match=r"at least 64 checkpoints .* and 52 more\. 6 more files were not looked at"
+    ):
+        open_checkpoint(folder)
+    for n in range(64):
+        (folder / f"c{n:02}.safetensors").write_bytes(b"no")
+    with pytest.raises(UnknownFormat, match=r"None of the 64 files .* 6 more files were not"):
+        open_checkpoint(folder)
+    put(folder, "c07.safetensors")
+    checkpoint = open_checkpoint(folder)
+    assert key(checkpoint) == "c07.safetensors"
+    assert "6 more files, not looked at" in note(checkpoint).says

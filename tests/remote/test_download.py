@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,43 @@ def _drip(handler: Handler) -> None:
         time.sleep(0.1)
 
 
+def _endless(length: int | None, sent: list[int]) -> Callable[[Handler], None]:
+    """Zeros without ranges and without an end. sent: how many were taken."""
+
+    def answer(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Connection", "close")
+        if length is not None:
+            handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+        handler.close_connection = True
+        with suppress(OSError):
+            while True:
+                handler.wfile.write(bytes(65536))
+                sent.append(65536)
+
+    return answer
+
+
+@pytest.mark.parametrize(("length", "says"), [(10**15, "is said to be 1.* long"), (None, "is longer than 3.00 MB")])
+def test_a_file_without_an_end_is_refused_by_its_length_else_at_the_limit(
+    server: Server, tmp_path: Path, length: int | None, says: str
+) -> None:
+    sent: list[int] = []
+    written: list[int] = []
+    server.odd["/a.bin"] = _endless(length, sent)
+    with pytest.raises(LimitExceeded, match=says):
+        download(
+            [_part(server)],
+            tmp_path / "a",
+            OWN,
+            most_nbytes=3_000_000,
+            progress=lambda done, *_: written.append(done),
+        )
+    assert not (tmp_path / "a").exists()
+    assert max(written) == (0 if length else 2 << 20)
+
+
 def test_what_goes_wrong_leaves_nothing(server: Server, tmp_path: Path) -> None:
     place = tmp_path / "a"
 
@@ -86,7 +124,7 @@ def test_what_goes_wrong_leaves_nothing(server: Server, tmp_path: Path) -> None:
             download([part], place, **{"policy": QUICK, "most_nbytes": 10**7, "progress": silent} | more)  # type: ignore[arg-type]
         assert not place.exists()
 
-    fails(LimitExceeded, "longer than 999,999 bytes", _part(server), most_nbytes=999_999)
+    fails(LimitExceeded, "is said to be 1.00 MB long; 900 kB are the most", _part(server), most_nbytes=900_000)
     fails(FileChanged, "its sha256 differs", _part(server, sha256="0" * 64))
 
     def stop(done: int, *_: object) -> None:

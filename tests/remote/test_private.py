@@ -63,16 +63,28 @@ def test_a_public_server_sends_nobody_to_private_addresses(server: Server, monke
     connect = lines.connect
     monkeypatch.setattr(lines, "connect", lambda at, numbers, *more: connect(at, ("127.0.0.1",), *more))
     where = server.base.replace("127.0.0.1", "public.example")
-    with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 is no public address"):
-        HttpSource(f"{where}/to", client=Client(OWN))
-    assert server.paths() == ["/to"]
+    for policy in (OWN, replace(VISITOR, private=True)):
+        with pytest.raises(
+            AddressRefused, match=r"public\.example, a public server, redirects .* 127\.0\.0\.1 is no public address"
+        ) as error:
+            HttpSource(f"{where}/to", client=Client(policy))
+        assert "Only public addresses" not in str(error.value)
+    assert server.paths() == ["/to", "/to"]
+
+
+def test_a_visitor_is_not_told_what_a_name_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "addresses_of", lambda *_: ("10.0.0.7",))
+    with pytest.raises(AddressRefused, match=r"ten\.test stands for what is no public address") as error:
+        HttpSource("http://ten.test/x", client=Client(VISITOR))
+    assert "10.0" not in str(error.value) and "private" not in str(error.value)
 
 
 def test_a_visitor_asks_ports_of_web_servers(server: Server) -> None:
     del server
-    for address in ("http://8.8.8.8:22/x", "https://8.8.8.8:25/x"):
-        with pytest.raises(AddressRefused, match="is no web server's"):
-            HttpSource(address, client=Client(VISITOR))
+    for policy in (VISITOR, replace(VISITOR, private=True)):
+        for address in ("http://8.8.8.8:22/x", "https://8.8.8.8:25/x", "http://127.0.0.1:22/x"):
+            with pytest.raises(AddressRefused, match="is no web server's"):
+                HttpSource(address, client=Client(policy))
 
 
 @pytest.fixture(scope="module")

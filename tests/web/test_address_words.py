@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.errors import AddressError, AddressRefused
+from inspector.remote.refusals import advice
 from inspector.web.addresses import _hub_named, refuse_other_schemes
 from inspector.web.remote_files import read_so_far
 
@@ -13,6 +14,11 @@ REFUSED = {
     "FILE:/etc/passwd": ("a file of one machine", "Drop the file"),
     "ftp://127.0.0.1/x": ("ftp: is asked by no part", "http or https address"),
     "s3://bucket/key": ("s3: is asked by no part", "drop the file here"),
+    "http:\\\\127.0.0.1\\x": ("lacks the two slashes behind http:", "Write http://127.0.0.1/x"),
+    "http:/127.0.0.1/x": ("lacks the two slashes behind http:", "Write http://127.0.0.1/x"),
+    "HTTPS:example.com/x": ("lacks the two slashes behind https:", "Write https://example.com/x"),
+    "http:127.0.0.1/x": ("lacks the two slashes behind http:", "Write http://127.0.0.1/x"),
+    "//127.0.0.1/x": ("lacks its scheme", "Write https://127.0.0.1/x"),
     "127.0.0.1:9713/x": ("lacks its scheme", "Write http://127.0.0.1:9713/x"),
     "example.com:80": ("lacks its scheme", "https://example.com:80"),
 }
@@ -29,6 +35,12 @@ def test_each_other_way_has_its_own_sentence(text: str) -> None:
 @pytest.mark.parametrize("text", ["hf://org/name", "HF://org/name@v1/a.bin", "org/name", "gpt2"])
 def test_ids_of_the_hub_pass(text: str) -> None:
     refuse_other_schemes(text)
+
+
+@pytest.mark.parametrize(("passwords", "says"), [(True, "a name and password may open it"), (False, "a signature")])
+def test_who_may_give_no_password_is_not_advised_to(passwords: bool, says: str) -> None:
+    assert says in advice(401, passwords=passwords)
+    assert ("password" in advice(401, passwords=passwords)) is passwords
 
 
 def test_a_header_that_took_most_of_the_file_is_not_called_only_a_header() -> None:

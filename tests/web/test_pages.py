@@ -110,6 +110,27 @@ def test_a_link_to_a_file_that_has_gone_asks_for_it_and_shows_its_page(app: AppT
     assert "module" in _html(app) and "is not on the server" not in _html(app)
 
 
+def test_a_gone_link_to_an_address_is_not_said_to_have_a_sha256(app: AppTest) -> None:
+    app.query_params["file"], app.query_params["name"] = f"r{'0' * 63}", "<script>alert(1)</script>.pth"
+    app.switch_page("pages/contents.py").run()
+    assert not app.exception and not app.error
+    assert "It stayed at an address" in _html(app) and "sha256" not in _html(app)
+    assert not app.file_uploader
+    shown = next(one.value for one in app.markdown if "script" in one.value)
+    assert "alert" in shown.replace("\\", "") and "/script" in shown.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("shelf", "says"), [("../../etc", "it is not a sha256"), (f"r{'0' * 63}", "It stayed at an address")]
+)
+def test_a_shelf_that_is_no_digest_is_not_said_to_have_one(app: AppTest, shelf: str, says: str) -> None:
+    app.query_params["shelf"] = shelf
+    app.switch_page("pages/files.py").run()
+    (error,) = app.error
+    told = error.value.replace("\\", "")
+    assert says in told and shelf[:12] not in told
+
+
 def test_a_wrong_file_is_one_sentence_and_the_session_goes_on(app: AppTest) -> None:
     app.run()
     app.file_uploader[0].upload("notes.pth", b"<html><body>not found</body></html>", "text/plain").run()
@@ -138,7 +159,7 @@ def test_a_link_brings_the_name_along_and_nothing_of_it_is_trusted(app: AppTest)
     app.query_params["name"] = "../<b>mine</b>\u202e.pth"
     app.run()
     hand = app.session_state["hand"]
-    assert (hand.sha256, hand.name) == (stored.sha256, "b>.pth")
+    assert (hand.sha256, hand.name) == (stored.sha256, "<b>mine</b>.pth")
     assert "theirs" not in _html(app)
 
 

@@ -373,6 +373,19 @@ def test_what_is_too_old_goes_though_the_upload_is_refused(tmp_path: Path) -> No
     assert store.get_path(old) is None and store.get_path(busy) is not None
 
 
+def test_a_fetch_that_nobody_took_up_goes_with_the_next_sweep(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, busy_seconds=1800)
+    left, underway, upload = (store.incoming / name for name in ("fetch-left", "fetch-now", "0123"))
+    for path in (left, underway, upload):
+        path.write_bytes(b"abc")
+    now = underway.stat().st_mtime
+    for path in (left, upload):
+        os.utime(path, (now - 1801, now - 1801))
+    store.sweep(now=now)
+    # An upload counts itself, and clears what it leaves.
+    assert sorted(store.incoming.iterdir()) == [upload, underway]
+
+
 def test_a_sweep_reads_each_record_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ContentStore(tmp_path, quota_nbytes=30, busy_seconds=0)
     for number in range(5):

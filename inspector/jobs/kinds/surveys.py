@@ -23,25 +23,25 @@ _READING = Reading(what=network_of, every=True)
 
 
 def of_archive(bench: Bench, file: FileRef) -> Survey:
-    """Its members, without the row of the archive itself. Raises ReadError where it went meanwhile."""
+    """Its members, the row of the archive itself apart. Raises ReadError where it went meanwhile."""
     if not file.path.is_file():
         raise ReadError(f"{file.name} is not on the server any more.", hint="Drop it again on the Open page.")
     began = time.monotonic()
     source = PathSource(file.path, file.name)
     try:
-        _, *rows = survey_source(source, file.name, _READING, progress=bench.progress)
+        archive, *rows = survey_source(source, file.name, _READING, progress=bench.progress)
         with in_archive(source, DEFAULT_LIMITS) as opening:
             told = say_copies(rows, opening)
     finally:
         source.close()
-    return Survey(name=file.name, rows=told, skipped=(), seconds=time.monotonic() - began)
+    return Survey(name=file.name, rows=told, skipped=(), seconds=time.monotonic() - began, archive=archive)
 
 
 def of_address(bench: Bench, asked: ArchiveAsked) -> Survey:
     """The members of an archive that stays at its address. Raises AddressError."""
     began = time.monotonic()
-    _, *rows = survey_archive(asked, _READING, progress=bench.progress)
-    return Survey(name=asked.name, rows=tuple(rows), skipped=(), seconds=time.monotonic() - began)
+    archive, *rows = survey_archive(asked, _READING, progress=bench.progress)
+    return Survey(name=asked.name, rows=tuple(rows), skipped=(), seconds=time.monotonic() - began, archive=archive)
 
 
 def of_folder(bench: Bench, folder: Path) -> Survey:

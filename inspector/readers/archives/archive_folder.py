@@ -20,7 +20,7 @@ from inspector.readers.archives.tar_directory import TarDirectory, TarMember, li
 from inspector.readers.archives.zip_directory import Directory
 from inspector.readers.archives.zip_doubts import header_doubts, unlisted_members
 from inspector.readers.archives.zip_members import Member, payload_offsets
-from inspector.readers.folder import leads_outside
+from inspector.readers.folder import escapes, leads_outside
 from inspector.units import counted, human_bytes
 
 _STORED, _DEFLATED = 0, 8
@@ -92,6 +92,12 @@ class ArchiveFolder:
         if len(self.left_out) < _LISTED:
             self.left_out.append((name[:200], why))
 
+    def leave_out_by_name(self, name: str, path: str) -> None:
+        """Remember a member whose name is no file's of the folder. path: the name without "./" before it."""
+        outside = escapes(path)
+        why = "leads outside the archive" if outside else "has a name that programs unpack to different places"
+        self.leave_out(name, why, outside=outside)
+
     def set_aside(self, name: str, member: Member | TarMember) -> None:
         """Remember a member that is no file of the folder, under a name of its own."""
         if member.nbytes:
@@ -132,7 +138,7 @@ def zip_folder(source: ByteSource, directory: Directory, limits: Limits, *, obse
             why, outside = _link(source, member)
             folder.leave_out(member.name, why, outside=outside)
         elif leads_outside(path):
-            folder.leave_out(member.name, "leads outside the archive", outside=True)
+            folder.leave_out_by_name(member.name, path)
             folder.set_aside(path, member)
         elif path in folder.members:
             folder.doubt(f"{path[:80]} occurs twice; the first is shown, other programs take the last")
@@ -179,7 +185,7 @@ def tar_folder(source: ByteSource, directory: TarDirectory) -> ArchiveFolder:
             folder.set_aside(path, member)
             continue
         if leads_outside(path):
-            folder.leave_out(member.name, "leads outside the archive", outside=True)
+            folder.leave_out_by_name(member.name, path)
             folder.set_aside(path, member)
             continue
         if path in folder.members:

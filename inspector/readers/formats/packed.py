@@ -6,6 +6,8 @@ archive of a folder holds is opened as the folder would be.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inspector.checkpoint.packed_source import PackedSource, Packing, most_unpacked, packing_of
 from inspector.checkpoint.source import ByteSource
 from inspector.checkpoint.types import Checkpoint
@@ -15,10 +17,11 @@ from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, tar_folder, zip_folder
 from inspector.readers.archives.tar_directory import TarDirectory, is_tar
 from inspector.readers.checks.truncation import CUT_SHORT
-from inspector.readers.entry import Peek, Reader
+from inspector.readers.entry import FolderPeek, Peek, Reader
 from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder, SubFolder
 from inspector.readers.not_checkpoints.naming import name_special_zip, name_zip
+from inspector.readers.single_file import unread_code
 from inspector.units import counted
 
 MEMBERS_LEFT_OUT = FindingKind(
@@ -68,6 +71,12 @@ def _read(peek: Peek) -> Checkpoint:
         if not folder.left_out_count:
             raise
         raise type(error)(f"{error.says} {_left_out(folder)}", hint=error.hint) from error
+    # What other programs take for files of it, and what nobody here can read.
+    aside = unread_code(FolderPeek(folder, peek.opening.deeper()), folder.aside)
+    closed = [
+        name for name, why in folder.left_out if why.startswith(("is encrypted", "is compressed", "lies between"))
+    ]
+    checkpoint = replace(checkpoint, unread=(*checkpoint.unread, *aside, *closed))
     return with_findings(checkpoint, observe_archive(folder))
 
 

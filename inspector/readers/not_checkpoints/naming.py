@@ -182,7 +182,12 @@ def _says(source: ByteSource, directory: Directory, file: str, words: tuple[byte
 
 
 def _name_plain_zip(source: ByteSource, directory: Directory) -> InspectorError:
-    name, names = source.name, [m.name for m in directory.members]
+    name, names = source.name, [m.name for m in directory.members if not m.name.endswith("/")]
+    if not names and directory.members:
+        return UnknownFormat(
+            f"{name} is a zip archive with {counted(len(directory.members), 'folder')} and no file in it.",
+            hint="Pack the folder again, with its files.",
+        )
     inner = [n for n in names if n.lower().endswith(WEIGHT_SUFFIXES)]
     pickle = next((n for n in names if n.lower().endswith("\\data.pkl")), "")
     if pickle:

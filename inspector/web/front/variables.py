@@ -93,7 +93,7 @@ ADDRESSES = Variable(
 PRIVATE = Variable(
     name="INSPECTOR_PRIVATE_ADDRESSES",
     says="`on`: visitors may open addresses of this machine and its networks, too. Whoever may see the app then reads "
-    "what they serve.",
+    "what they serve. A public server's redirect is not followed there.",
 )
 PROXY = Variable(
     name="INSPECTOR_PROXY",

@@ -15,7 +15,7 @@ from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
 from inspector.web.server_paths import is_folder, listing, named, resolve_folder, server_root, store_path
 from inspector.web.session import Hand
-from inspector.web.store import Stored, clean_name, is_digest, the_store
+from inspector.web.store import Stored, is_digest, linked_name, the_store
 from inspector.web.text import plain
 
 #: The sample that the empty page offers.
@@ -136,7 +136,7 @@ def _held() -> Held | None:
     held = st.session_state.get(_HELD)
     held = held if isinstance(held, Held) else None
     if is_digest(digest) and (held is None or held.sha256 != digest):
-        held = _claimed(digest, clean_name(st.query_params.get(_NAME, "") or digest[:12]))
+        held = _claimed(digest, linked_name(st.query_params.get(_NAME, "") or digest[:12]))
     elif folder and (held is None or held.folder != folder):
         held = Held(name=folder, folder=folder)
     if held is not None:
