@@ -17,13 +17,12 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Rea
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
+from inspector.keys.loading import REFUSED
 from inspector.keys.plain_load import PlainLoad, partly_lost, plain_load
 from inspector.keys.report import KeyReport
 from inspector.keys.sentences import NO_REPAIR
 from inspector.units import counted, human_bytes, shorten_middle
 
-# Of findings: names that torch.load does not take by itself.
-_REFUSES = "weights-only-refuses"
 _SETS_NAMED = 4
 _OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
@@ -259,7 +258,7 @@ def _code(checkpoint: Checkpoint) -> Answer:
         says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
         severity = Severity.NOTICE
     elif uses:
-        refused = sum(int(dict(f.evidence).get("names", 0)) for f in checkpoint.findings if f.id == _REFUSES)
+        refused = sum(int(dict(f.evidence).get("names", 0)) for f in checkpoint.findings if f.id == REFUSED)
         whose = (
             f"all known, {refused} of them not to torch's own loader" if refused else "all known to torch's own files"
         )
