@@ -113,6 +113,8 @@ def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
     at = next((n for n, one in enumerate(kept) if one.path == before), None)
     # A chosen row is a position: among other rows it would be another file.
     key = f"files-table-{shown}-{text}"
+    # One column more must not push the findings out of sight.
+    copies = any(one.copy_of for one in kept)
     event = st.dataframe(
         frame_of(kept),
         hide_index=True,
@@ -124,11 +126,13 @@ def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
         placeholder="",
         column_config={
             "Worst": st.column_config.TextColumn(width=70),
-            NAME: st.column_config.TextColumn(width="medium", help="A click on a name opens the file."),
+            NAME: st.column_config.TextColumn(
+                width=150 if copies else "medium", help="A click on a name opens the file."
+            ),
             "What it is": st.column_config.TextColumn(width=200),
-            "Parameters": st.column_config.NumberColumn(width=100, format="localized"),
-            "Bytes": st.column_config.NumberColumn(width=110, format="localized"),
-            "Same bytes as": st.column_config.TextColumn(width="small"),
+            "Parameters": st.column_config.NumberColumn(width=92, format="localized"),
+            "Bytes": st.column_config.NumberColumn(width=98, format="localized"),
+            "Same as": st.column_config.TextColumn(width=95, help="The file that is the same, byte for byte."),
             "Worst finding": st.column_config.TextColumn(width="large"),
         },
         alt="What each file is and its worst finding",
@@ -174,7 +178,7 @@ def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
             "Parameters": pd.array([one.row.parameters or None for one in rows], dtype="Int64"),
             "Bytes": pd.array([one.row.nbytes or None for one in rows], dtype="Int64"),
             # A copy with an error has that as its worst finding.
-            **({"Same bytes as": [visible(one.copy_of) for one in rows]} if any(one.copy_of for one in rows) else {}),
+            **({"Same as": [visible(one.copy_of) for one in rows]} if any(one.copy_of for one in rows) else {}),
             "Worst finding": [visible(one.row.says) if _WORDS[one.row.worst] else "" for one in rows],
         }
     )
