@@ -17,12 +17,12 @@ from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Rea
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
+from inspector.keys.loading import REFUSED
 from inspector.keys.plain_load import PlainLoad, partly_lost, plain_load
 from inspector.keys.report import KeyReport
+from inspector.keys.sentences import NO_REPAIR
 from inspector.units import counted, human_bytes, shorten_middle
 
-# Of findings: names that torch.load does not take by itself.
-_REFUSES = "weights-only-refuses"
 _SETS_NAMED = 4
 _OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
@@ -199,6 +199,12 @@ def _loading(inspection: Inspection, state: StateDict) -> Answer:
     report = inspection.keys
     if report is not None:
         names, severity = _names_fit(report, plain)
+        broken = [f for f in inspection.health.findings if f.severity is Severity.ERROR] if inspection.health else []
+        if report.loads and broken:
+            # A strict load copies NaN like any number, so that a tick here would be read as one for the whole file.
+            says = f"{counted(len(broken), 'error')} of its numbers {'is' if len(broken) == 1 else 'are'} noticed"
+            names = f"{names} A load does not look at numbers: {says}."
+            severity = max(severity, Severity.NOTICE, key=lambda s: s.rank)
         return Answer(
             topic=Topic.LOADING,
             says=f"Fails as it is: {first}{names}" if first else names,
@@ -237,7 +243,7 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
     notes += [plain.note] if plain.note else []
     severity = Severity.NOTICE if notes else Severity.INFO
     notes = [report.made_good, *notes] if report.made_good else notes
-    rest = f"; {'; '.join(notes)}" if notes else "" if how else "; nothing needs doing"
+    rest = f"; {'; '.join(notes)}" if notes else "" if how else f"; {NO_REPAIR}"
     return f"{total[0].upper()}{total[1:]} fit {report.target} as they are{how}{rest}.", severity
 
 
@@ -252,7 +258,7 @@ def _code(checkpoint: Checkpoint) -> Answer:
         says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
         severity = Severity.NOTICE
     elif uses:
-        refused = sum(int(dict(f.evidence).get("names", 0)) for f in checkpoint.findings if f.id == _REFUSES)
+        refused = sum(int(dict(f.evidence).get("names", 0)) for f in checkpoint.findings if f.id == REFUSED)
         whose = (
             f"all known, {refused} of them not to torch's own loader" if refused else "all known to torch's own files"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from inspector.errors import UsageError
 
@@ -39,6 +40,11 @@ def human_count(n: int) -> str:
         return str(n)
     size, step = _scaled(n, COUNT_STEPS)
     return f"{_three_digits(size)}{step}"
+
+
+def human_input(shape: Sequence[int]) -> str:
+    """What a figure of costs is at. shape: of the input, (..., height, width) or (tokens,)."""
+    return f"{shape[-2]}x{shape[-1]}" if len(shape) > 1 else f"{shape[0]} tokens"
 
 
 def human_macs(macs: int) -> str:

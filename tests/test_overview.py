@@ -130,7 +130,7 @@ def overview_of_path(path: Path) -> Overview:
 def test_nested_weights_are_no_green_tick(resnet: Path, tmp_path: Path) -> None:
     says, severity = loading({"model": torch.load(resnet)}, tmp_path)
     assert says.startswith("Fails as it is: the weights lie under ['model'], not at the top.")
-    assert "nothing needs doing" not in says
+    assert "no name or shape needs repair" not in says
     assert severity is Severity.WARNING
 
 
@@ -218,6 +218,23 @@ def test_what_the_numbers_say_is_counted_with_the_rest(tmp_path: Path) -> None:
     says = f"1 error, 2 warnings, {notes} note{'s' if notes > 1 else ''}."
     assert answered(found)[Topic.NOTICED] == (says, Severity.ERROR)
     assert answered(summarise(checkpoint))[Topic.NOTICED][0].startswith("No error, no warning")
+
+
+def test_loading_has_no_bare_tick_beside_numbers_that_are_broken(tmp_path: Path) -> None:
+    import torchvision
+
+    state = torchvision.models.resnet18(num_classes=3).state_dict()
+    whole, sick = tmp_path / "whole.pth", tmp_path / "sick.pth"
+    torch.save(state, whole)
+    state["conv1.weight"][0, 0, 0, 0] = float("nan")
+    state["bn1.running_var"][0] = -1.0
+    torch.save(state, sick)
+    fits = "All 122 tensors fit torchvision/resnet18?num_classes=3 as they are; no name or shape needs repair."
+    asked = (*HEADER_QUESTIONS, Question.HEALTH)
+    of = {path: answered(summarise_reports(inspect(open_checkpoint(path), asked))) for path in (whole, sick)}
+    assert of[whole][Topic.LOADING] == (fits, Severity.INFO)
+    says = f"{fits} A load does not look at numbers: 2 errors of its numbers are noticed."
+    assert of[sick][Topic.LOADING] == (says, Severity.NOTICE)
 
 
 @pytest.mark.parametrize(

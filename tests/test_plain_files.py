@@ -44,7 +44,7 @@ def test_a_sentence_is_what_happens(kind: str, tmp_path: Path, thorough: bool) -
 @pytest.mark.parametrize(
     ("says", "version", "happened", "count"),
     [
-        ("All 3 tensors fit x as they are; nothing needs doing.", "1.13.0", ("AttributeError", None), 1),
+        ("All 3 tensors fit x as they are; no name or shape needs repair.", "1.13.0", ("AttributeError", None), 1),
         ("All 3 tensors fit x as they are; it needs torch 2.2 or later.", "1.13.0", ("AttributeError", None), 0),
         ('Fails as it is: torch.load says "Unsupported operand 149". By name', "1.13.0", ("", ""), 2),
         ('Fails as it is: torch.load says "X" since torch 2.6. a torch before 2.6 loads it as it is.', "1.1", ("", ""), 0),  # noqa: E501

@@ -24,6 +24,7 @@ from inspector.file_report.report import (
     TypeShare,
 )
 from inspector.findings import worst
+from inspector.flops.report import CostReport
 from inspector.health.report import HealthReport
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.apply import not_whole
@@ -62,7 +63,9 @@ def make_report(
     """
     if numbers:
         checkpoint = with_digest(checkpoint, progress)
-    questions = (*HEADER_QUESTIONS, Question.HEALTH) if numbers else HEADER_QUESTIONS
+    # Costs are of what the file is, whatever it is to be loaded into.
+    costs = () if target is not None else (Question.COSTS,)
+    questions = (*HEADER_QUESTIONS, Question.HEALTH, *costs) if numbers else HEADER_QUESTIONS
     inspection = inspect(checkpoint, questions, state=state, target=target, progress=progress)
     goal = target or _own_target(inspection.recognition)
     verification = None
@@ -97,7 +100,7 @@ def report_of(
         answers=overview.answers,
         severity=worst(overview.findings),
         findings=overview.findings,
-        model=_model(inspection.recognition),
+        model=_model(inspection.recognition, inspection.costs),
         claims=tuple(claim.says for claim in overview.claims),
         parameters=_parameters(inspection.parameters),
         numbers_read=health is not None,
@@ -142,10 +145,11 @@ def _file(checkpoint: Checkpoint, state: StateDict | None) -> FileFacts:
     )
 
 
-def _model(recognition: Recognition | None) -> ModelFacts | None:
+def _model(recognition: Recognition | None, costs: CostReport | None) -> ModelFacts | None:
     if recognition is None or recognition.best is None:
         return None
     best = recognition.best
+    counted_costs = costs if best.exact else None
     return ModelFacts(
         label=best.spec.label,
         says=recognition.answer,
@@ -153,6 +157,8 @@ def _model(recognition: Recognition | None) -> ModelFacts | None:
         score=best.score,
         twins=best.twins,
         official=recognition.official.name if recognition.official else "",
+        macs=counted_costs.macs if counted_costs is not None else None,
+        macs_input=counted_costs.input_shape[1:] if counted_costs is not None else (),
     )
 
 
@@ -274,7 +280,10 @@ def _not_verified(checkpoint: Checkpoint, report: KeyReport) -> str:
 def _not_examined(inspection: Inspection) -> tuple[tuple[str, str], ...]:
     checkpoint, health = inspection.checkpoint, inspection.health
     left = [("reading", what) for what in checkpoint.skipped]
-    left += inspection.skipped
+    best = inspection.recognition.best if inspection.recognition is not None else None
+    # Of what is not known for sure nobody expects costs.
+    known = best is not None and best.exact
+    left += [(what, why) for what, why in inspection.skipped if known or what != Question.COSTS]
     if health is not None:
         left += health.not_examined
     elif checkpoint.weights is not None and not any(what == Question.HEALTH for what, _ in left):

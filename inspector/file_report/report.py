@@ -69,6 +69,8 @@ class ModelFacts:
 
     exact: every tensor fits and nothing is left over. score: 0..1, the share of names that fit. twins: other builders
     with the same names and shapes. official: the published file that this is, byte for byte, "" for others.
+    macs: multiply-accumulates of one forward pass of an input of the shape macs_input, without its batch; None where
+    they were not counted.
     """
 
     label: str
@@ -77,6 +79,8 @@ class ModelFacts:
     score: float
     twins: tuple[str, ...]
     official: str
+    macs: int | None = None
+    macs_input: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

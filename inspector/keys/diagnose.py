@@ -21,7 +21,7 @@ from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
 from inspector.keys.checks.numbers import NUMBERS
 from inspector.keys.gathering import PARTS_APART, gathered_sets, say_gathered
-from inspector.keys.loading import access_of, loader_of
+from inspector.keys.loading import access_of, loader_of, only_unpickles
 from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
 from inspector.keys.placing.layouts import written_elsewhere
@@ -351,6 +351,7 @@ def _plan(context: Context, accept: Collection[str]) -> RepairPlan:
         access=access_of(checkpoint, state),
         lost=len(partly_lost(checkpoint, state.tensors)) + sum(tensor.device == "meta" for tensor in state.tensors),
         is_module=state.is_module,
+        unpickles=not kind and only_unpickles(checkpoint),
         versions=state.versions,
         others=() if state.is_module else state.others,
         odd_keys=tuple(key for key, _ in state.odd_keys),

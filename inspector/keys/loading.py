@@ -24,6 +24,8 @@ from inspector.shell_lines import join_words, operand, option_words
 EXPORTED = "exported.pth"
 # Of findings: code that a real load needs, which is asked for after names are allowed.
 NEEDS_CODE = "needs-code"
+# Of findings: names that torch.load does not take by itself.
+REFUSED = "weights-only-refuses"
 _WRITABLE = re.compile(r"(file|code|keys):|[\w.-]+/[\w.-]+(\?|$)")
 _TORCH = ("torch-zip", "torch-legacy")
 _PLAIN = (*_TORCH, "safetensors", "sharded", "peft", "npz", "dcp", "torchscript")
@@ -52,6 +54,14 @@ def loader_of(checkpoint: Checkpoint, state: StateDict) -> tuple[str, tuple[str,
     if not files and kind in ("sharded", "peft"):
         return "", ()
     return kind, files
+
+
+def only_unpickles(checkpoint: Checkpoint) -> bool:
+    """Whether torch.load takes the file with weights_only=False, and only so: it is whole, and names what the safe
+    unpickler refuses."""
+    broken = any(error_of(finding) for finding in checkpoint.findings if finding.severity is Severity.ERROR)
+    refused = any(finding.id == REFUSED for finding in checkpoint.findings)
+    return checkpoint.format in _TORCH and is_bare(checkpoint.source) and refused and not broken
 
 
 def access_of(checkpoint: Checkpoint, state: StateDict) -> Access:
@@ -159,8 +169,14 @@ def exported_lines(file_name: str, plan: RepairPlan, accepted: Sequence[str]) ->
     options += [word for key, option in plan.chosen for word in option_words("--choose", f"{key}={option}")]
     options += [word for rule in accepted for word in option_words("--accept", rule)]
     repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", EXPORTED, *options]
+    why = [f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:"]
+    if plan.unpickles:
+        why = [
+            f"# torch.load({file_name[:200]!r}, weights_only=False) reads this file where all that it names can be",
+            "# imported, and runs that code. Export it first, which runs nothing:",
+        ]
     return [
-        f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:",
+        *why,
         f"#   {join_words(repair)}",
         "# The exported file has the names of the target already.",
         f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',

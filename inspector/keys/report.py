@@ -169,7 +169,8 @@ class RepairPlan:
     model's initial value.
     format: reader that the file needs, for the exported code, "" when it has to be exported first; files: what that
     reader is given, () for the file itself (`loading.py`). access: mapping keys and list indices from what that loader
-    returns to the state dict. is_module: the state dict is a pickled module's.
+    returns to the state dict. is_module: the state dict is a pickled module's. unpickles: no format, and torch.load
+    with weights_only=False reads the file, running what it names.
     versions: torch's `_metadata` of the source, (module path, version), renamed as the tensors are.
     others: keys of the state dict whose values are no tensors; they are left out. odd_keys: keys that are no text, as
     Python writes them, left out with what lies under them. lost: how many of its tensors have
@@ -190,6 +191,7 @@ class RepairPlan:
     files: tuple[str, ...] = ()
     access: Access = ()
     is_module: bool = False
+    unpickles: bool = False
     versions: tuple[tuple[str, int], ...] = ()
     others: tuple[str, ...] = ()
     odd_keys: tuple[str, ...] = ()

@@ -14,6 +14,8 @@ from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse, Step, St
 from inspector.keys.rules.entry import Rule
 from inspector.units import counted
 
+#: What ends the answer about a file that fits.
+NO_REPAIR = "no name or shape needs repair"
 SEVERAL_STATE_DICTS = FindingKind("several-state-dicts", Severity.NOTICE, "Several sets of weights in one file")
 
 
@@ -50,7 +52,8 @@ def say(
         lacks = len(plan.missing) + sum(s.kind is StepKind.FILL for s in plan.steps) if plan is not None else 0
         have = "All" if not lacks else f"{total - lacks:,} of"
         idle = not doubts and not (plan is not None and plan.lost)
-        rest = made_good or ("nothing needs doing" if idle else "")
+        # Of names and shapes only: what the numbers are is not seen here.
+        rest = made_good or (NO_REPAIR if idle and not unchecked else "no name needs repair" if idle else "")
         rest = f" as they are; {rest}." if rest else " by name and shape."
         return f"{have} {counted(total, 'tensor')} fit {target.label}{rest}{unchecked}{doubt}"
     if plan is None:

@@ -1,4 +1,7 @@
-"""What is noticed of a run: where NaN began, what never moved or stopped, places and weights that repeat."""
+"""What is noticed of a run: where NaN began, what never moved or stopped, places and weights that repeat.
+
+What the stated numbers do is in `spikes`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from inspector.findings import Finding, FindingKind, Severity, ranked
 from inspector.run.groups import Group, series_of
 from inspector.run.report import Measure, RunReport
+from inspector.run.spikes import jumps, loss_leaps, raised
 from inspector.units import counted, human_share
 
 RUN_NOT_FINITE = FindingKind("run-not-finite", Severity.ERROR, "NaN or infinity came into the run")
@@ -21,28 +25,20 @@ RUN_STOPPED = FindingKind("run-stopped", Severity.NOTICE, "Tensors that stopped 
 RUN_REPEATED = FindingKind("run-repeated", Severity.NOTICE, "The same weights were stored twice")
 RUN_GAP = FindingKind("run-gap", Severity.NOTICE, "A gap in what the checkpoints count")
 RUN_SAME_PLACE = FindingKind("run-same-place", Severity.NOTICE, "Checkpoints state the same place in the training")
-RUN_RATE_RAISED = FindingKind("run-rate-raised", Severity.INFO, "The learning rate was raised again")
-RUN_RATE_JUMP = FindingKind("run-rate-jump", Severity.WARNING, "The learning rate jumps up", also=(Severity.NOTICE,))
 RUN_LEAP = FindingKind("run-leap", Severity.WARNING, "Weights that the training before does not lead to")
 
 _SUBJECTS = 200
 # A gap is so many times the usual distance; three distances are needed to know what is usual.
 _GAP, _USUAL = 3.0, 3
-# A rate that was lowered counts as raised again from twice of it on: cycles and restarts do more, noise less.
-_RAISED = 2.0
 # Two unrelated sets of weights differ in the sign of half of their numbers. Members that were trained one from the
 # other seldom in a tenth; where most of the run's are below that, one above three tenths is no step of the training.
 _UNRELATED, _RELATED = 0.3, 0.1
-# A rate jumps from ten times of one on that was even before, within a half; a rise of so much over a warm-up is even
-# nowhere. More than a quarter of the members are peaks of cycles.
-_JUMP, _EVEN, _CYCLES = 10.0, 1.5, 0.25
-_RATES = ("lr", "learning_rate")
 _LISTED = 3
 
 
 def find(report: RunReport) -> tuple[Finding, ...]:
     """Of a report in which all is measured, worst first."""
-    makers = (_not_finite, _left_out, _movements, _repeated, _gaps, _same_place, _jumps, _raised, _leaps)
+    makers = (_not_finite, _left_out, _movements, _repeated, _gaps, _same_place, jumps, raised, loss_leaps, _leaps)
     return ranked(finding for make in makers for finding in make(report))
 
 
@@ -191,66 +187,6 @@ def _same_place(report: RunReport) -> Iterator[Finding]:
             subjects=names[:_SUBJECTS],
             evidence=(("checkpoints", len(names)),),
         )
-
-
-def _rates(report: RunReport) -> list[NDArray[np.float64]]:
-    return [one.array for one in report.stated if one.name.rpartition(".")[2] in _RATES]
-
-
-def _jump_places(rate: NDArray[np.float64]) -> list[int]:
-    """Where it is ten times what it was at two members in a row; none where it goes up and down by cycles."""
-    # A comparison with what is not stated is False.
-    found = [
-        at
-        for at in range(2, len(rate))
-        if 0 < rate[at - 2] <= _EVEN * rate[at - 1] and rate[at - 1] <= _EVEN * rate[at - 2]
-        if rate[at] >= _JUMP * rate[at - 1]
-    ]
-    return found if len(found) <= _CYCLES * len(rate) else []
-
-
-def _jumps(report: RunReport) -> Iterator[Finding]:
-    """The first rate that jumps: of several groups, all usually do together."""
-    for rate in _rates(report):
-        places = _jump_places(rate)
-        for at in places[:_LISTED]:
-            name, times = report.members[at].name, float(rate[at] / rate[at - 1])
-            after = rate[at + 1] if at + 1 < len(rate) else np.nan
-            back = bool(after * _JUMP <= rate[at])
-            rest = f", and is {after:.3g} again in {report.members[at + 1].name}" if back else ""
-            yield RUN_RATE_JUMP.found(
-                f"The learning rate jumps from {rate[at - 1]:.3g} to {rate[at]:.3g} ({times:.3g} times) in {name}"
-                f"{rest}.",
-                severity=None if back else Severity.NOTICE,
-                subjects=(name,),
-                evidence=(("before", float(rate[at - 1])), ("rate", float(rate[at])), ("times", times)),
-                remedy="Look at the loss there. A schedule that was made anew when training was resumed does so, and a "
-                "warm-up with one rate until its end."
-                if not back
-                else "Look at the loss and the update of the weights there: a step so large may undo what was learned.",
-            )
-        if places:
-            return
-
-
-def _raised(report: RunReport) -> Iterator[Finding]:
-    rates = _rates(report)
-    if not rates:
-        return
-    rate = rates[0]
-    jumped = {at for one in rates for at in _jump_places(one)}
-    for at in range(2, len(rate)):
-        if at in jumped:
-            continue
-        highest = np.nanmax(rate[:at]) if not np.isnan(rate[:at]).all() else np.nan
-        if rate[at - 1] < highest and rate[at] >= _RAISED * rate[at - 1] > 0:
-            yield RUN_RATE_RAISED.found(
-                f"The learning rate went down to {rate[at - 1]:.3g} and is {rate[at]:.3g} again in "
-                f"{report.members[at].name}: a warm restart, or the training was begun anew from there.",
-                subjects=(report.members[at].name,),
-                evidence=(("before", float(rate[at - 1])), ("rate", float(rate[at]))),
-            )
-            return
 
 
 def _leaps(report: RunReport) -> Iterator[Finding]:

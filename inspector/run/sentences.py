@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from inspector.run.findings import RUN_NOT_FINITE, RUN_UNMOVED, learned
+from inspector.findings import Severity
+from inspector.run.findings import RUN_LEAP, RUN_NOT_FINITE, RUN_UNMOVED, learned
 from inspector.run.groups import distance_from_first
 from inspector.run.report import RunReport
+from inspector.run.spikes import RUN_LOSS_LEAP, RUN_RATE_JUMP
 from inspector.units import counted, human_count
+
+# What the weights and the training did; files that were left out are counted beside.
+_OF_THE_COURSE = (RUN_LEAP.id, RUN_LOSS_LEAP.id, RUN_RATE_JUMP.id)
 
 
 def say(report: RunReport) -> str:
@@ -23,7 +28,11 @@ def say(report: RunReport) -> str:
         f"{counted(len(report.members), 'checkpoint')} of {counted(len(report.tensors), 'tensor')} "
         f"({human_count(numbers)} numbers), {_order(report)}"
     )
-    return f"{what}: {_course(report)}."
+    course = _course(report)
+    worst = next((f.says for f in report.findings if f.id in _OF_THE_COURSE and f.severity is Severity.WARNING), "")
+    if not worst or report.findings[0].severity is Severity.ERROR:
+        return f"{what}: {course}."
+    return f"{what}: {worst[0].lower()}{worst[1:]} {course[0].upper()}{course[1:]}."
 
 
 def _order(report: RunReport) -> str:

@@ -132,7 +132,9 @@ def _loading(report: SurgeryReport, file_name: str, around: str, written: str) -
         )
     opening = ""
     if written or not plan.format or plan.is_module:
-        opening = "" if written else f"# Write the result first, as {EXPORTED}: no plain line loads the file itself.\n"
+        opening = (
+            "" if written else f"# Write the result first, as {EXPORTED}: these lines load it, not the file itself.\n"
+        )
         plan = plan_of_written(plan, (written or EXPORTED,))
     code = python_code(plan, file_name=file_name, rules=RULES, spec=report.target.spec)
     if around and report.target.spec is None:

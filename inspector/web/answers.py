@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from inspector.architectures.types import Recognition
 from inspector.checkpoint.layout import nbytes_lost
 from inspector.checkpoint.types import Checkpoint, Part, StateRole
 from inspector.errors import InspectorError
+from inspector.flops.report import CostReport
 from inspector.health.report import HealthReport
 from inspector.inspection import Inspection, Question
 from inspector.overview import Answer, Overview, Topic, summarise_reports
 from inspector.params.report import ParameterReport
 from inspector.render.answer_words import answer_word
-from inspector.units import human_bytes, human_count, human_macs
+from inspector.units import human_bytes, human_count, human_input, human_macs
 from inspector.web import reports, states
 from inspector.web.components import Figure, Verdict
 from inspector.web.session import Hand
@@ -86,7 +86,7 @@ def numbers(hand: Hand, checkpoint: Checkpoint) -> list[Figure]:
     """The row under the verdict."""
     if checkpoint.weights is None:
         return figures_of(checkpoint, None)
-    return figures_of(checkpoint, reports.parameters_of(hand), _macs(reports.recognition_of(hand)))
+    return figures_of(checkpoint, reports.parameters_of(hand), _macs(costs_of_hand(hand)))
 
 
 def figures_of(checkpoint: Checkpoint, counts: ParameterReport | None, macs: Figure | None = None) -> list[Figure]:
@@ -126,18 +126,23 @@ def figures_of(checkpoint: Checkpoint, counts: ParameterReport | None, macs: Fig
     return found
 
 
-def _macs(recognition: Recognition) -> Figure | None:
+def costs_of_hand(hand: Hand) -> CostReport | None:
+    """What one forward pass costs of what the file is for sure; None for others."""
+    recognition = reports.recognition_of(hand)
     if recognition.best is None or not recognition.best.exact:
         return None
-    spec = recognition.best.spec
     try:
-        report = reports.costs_of(spec)
+        return reports.costs_of(recognition.best.spec)
     except InspectorError:
         # The Architecture page says why; the overview leaves the figure out.
         return None
-    _, *size = report.input_shape
-    at = f"{size[-2]}x{size[-1]}" if len(size) > 1 else f"{size[0]} tokens"
-    return Figure(label=f"MACs at {at}", says=human_macs(report.macs), exact=f"{report.macs:,}")
+
+
+def _macs(costs: CostReport | None) -> Figure | None:
+    if costs is None:
+        return None
+    at = human_input(costs.input_shape[1:])
+    return Figure(label=f"MACs at {at}", says=human_macs(costs.macs), exact=f"{costs.macs:,}")
 
 
 def metadata_row(key: str, value: str) -> tuple[str, str]:

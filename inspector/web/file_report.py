@@ -63,7 +63,7 @@ def _made(hand: Hand) -> FileReport:
     measured = measuring.health_if_read(hand, state) if state is not None else None
     inspection = answers.inspection_of_hand(hand, checkpoint, measured)
     if checkpoint.weights is not None:
-        inspection = replace(inspection, parameters=reports.parameters_of(hand))
+        inspection = replace(inspection, parameters=reports.parameters_of(hand), costs=answers.costs_of_hand(hand))
     target = reports.own_target(hand) if checkpoint.weights is not None else None
     health, proof = _health_job(hand, checkpoint, measured), _proof_job(hand, inspection, target)
     if health is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -29,10 +29,12 @@ NAME = "File"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """One row of the survey as the table has it. path: below the folder or archive."""
+    """One row of the survey as the table has it. path: below the folder or archive. copy_of: the row that is the same
+    byte for byte, called like that, and how many more are."""
 
     path: str
     row: SurveyRow
+    copy_of: str = ""
 
 
 def rows_of(survey: Survey, inside: str) -> tuple[FileRow, ...]:
@@ -42,7 +44,17 @@ def rows_of(survey: Survey, inside: str) -> tuple[FileRow, ...]:
     heads = {one.path.partition("/")[0] for one in found}
     if inside and len(heads) == 1 and all("/" in one.path for one in found):
         found = [replace(one, path=one.path.partition("/")[2]) for one in found]
+    called = {one.row.path: one.path for one in found}
+    found = [replace(one, copy_of=_copy_of(one.row, called)) for one in found]
     return tuple(sorted(found, key=lambda one: (-_rank(one.row), one.path)))
+
+
+def _copy_of(row: SurveyRow, called: Mapping[str, str]) -> str:
+    others = next((finding.subjects for finding in row.findings if finding.id == SAME_BYTES.id), ())
+    if not others:
+        return ""
+    more = f" and {counted(len(others) - 1, 'other', 'others')}" if len(others) > 1 else ""
+    return f"{called.get(others[0], others[0])}{more}"
 
 
 def _rank(row: SurveyRow) -> int:
@@ -112,6 +124,8 @@ def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
     at = next((n for n, one in enumerate(kept) if one.path == before), None)
     # A chosen row is a position: among other rows it would be another file.
     key = f"files-table-{shown}-{text}"
+    # One column more must not push the findings out of sight.
+    copies = any(one.copy_of for one in kept)
     event = st.dataframe(
         frame_of(kept),
         hide_index=True,
@@ -123,10 +137,13 @@ def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
         placeholder="",
         column_config={
             "Worst": st.column_config.TextColumn(width=70),
-            NAME: st.column_config.TextColumn(width="medium", help="A click on a name opens the file."),
+            NAME: st.column_config.TextColumn(
+                width=150 if copies else "medium", help="A click on a name opens the file."
+            ),
             "What it is": st.column_config.TextColumn(width=200),
-            "Parameters": st.column_config.NumberColumn(width=100, format="localized"),
-            "Bytes": st.column_config.NumberColumn(width=110, format="localized"),
+            "Parameters": st.column_config.NumberColumn(width=92, format="localized"),
+            "Bytes": st.column_config.NumberColumn(width=98, format="localized"),
+            "Same as": st.column_config.TextColumn(width=95, help="The file that is the same, byte for byte."),
             "Worst finding": st.column_config.TextColumn(width="large"),
         },
         alt="What each file is and its worst finding",
@@ -171,6 +188,8 @@ def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
             # Numbers, so that a click on the head sorts by size and not by spelling.
             "Parameters": pd.array([one.row.parameters or None for one in rows], dtype="Int64"),
             "Bytes": pd.array([one.row.nbytes or None for one in rows], dtype="Int64"),
+            # A copy with an error has that as its worst finding.
+            **({"Same as": [visible(one.copy_of) for one in rows]} if any(one.copy_of for one in rows) else {}),
             "Worst finding": [visible(one.row.says) if _WORDS[one.row.worst] else "" for one in rows],
         }
     )
@@ -203,6 +222,7 @@ def csv_of(rows: Sequence[FileRow]) -> str:
         "tensors",
         "parameters",
         "nbytes",
+        "same_bytes_as",
     )
     return csv_text(
         columns,
@@ -210,7 +230,7 @@ def csv_of(rows: Sequence[FileRow]) -> str:
             (
                 *(one.path, one.row.worst.value if one.row.worst else "", one.row.finding, one.row.says),
                 *(one.row.kind.value, one.row.format, one.row.what, one.row.producer),
-                *(one.row.tensors, one.row.parameters, one.row.nbytes),
+                *(one.row.tensors, one.row.parameters, one.row.nbytes, one.copy_of),
             )
             for one in rows
         ),

@@ -132,8 +132,9 @@ def choose_tensor(names: Sequence[str], findings: Sequence[Finding]) -> str | No
     named = dict.fromkeys(name for f in findings for name in f.subjects)
     known = set(names)
     ordered = [*(name for name in named if name in known), *(name for name in names if name not in named)]
-    wanted = st.query_params.get(TENSOR_QUERY, "")
-    if _CHOSEN not in st.session_state and wanted in known:
+    # A name may be empty: an address that names none is another thing.
+    wanted = st.query_params.get(TENSOR_QUERY)
+    if _CHOSEN not in st.session_state and wanted is not None and wanted in known:
         st.session_state[_CHOSEN] = wanted
     chosen = st.selectbox(
         "Look at a tensor",

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from inspector import make_report, open_checkpoint
+from inspector.architectures.types import ArchitectureSpec
 from inspector.file_report import make
 from inspector.file_report.report import FileReport
 from inspector.findings import Severity
+from inspector.render.page_report.page import report_html
+from inspector.units import human_macs
 from tests.file_report.made import SAMPLES, write_safetensors
 
 
@@ -39,6 +42,17 @@ def test_modules_add_up_to_the_tensors(repaired: FileReport) -> None:
     assert sum(t.elements for t in facts.dtypes) == total.parameters + total.buffers
     assert sum(math.prod(t.shape) for t in repaired.tensors) == total.parameters + total.buffers
     assert repaired.model is not None and repaired.model.label == "torchvision/shufflenet_v2_x0_5?num_classes=4"
+
+
+def test_the_tiles_of_the_page_have_the_macs_of_the_overview(repaired: FileReport) -> None:
+    from inspector.flops.count import count_costs
+
+    assert repaired.model is not None
+    costs = count_costs(ArchitectureSpec(library="torchvision", name="shufflenet_v2_x0_5", num_classes=4))
+    assert (repaired.model.macs, repaired.model.macs_input) == (costs.macs, (3, 224, 224))
+    assert f"<b>{human_macs(costs.macs)}</b><span class=soft>MACs at 224x224</span>" in report_html(repaired)
+    headers = make_report(open_checkpoint(SAMPLES / "shapes.pth"), numbers=False)
+    assert headers.model is not None and headers.model.macs is None and "MACs at" not in report_html(headers)
 
 
 def test_a_file_that_loads_has_nothing_to_prove_and_says_so() -> None:

@@ -33,7 +33,7 @@ def test_a_model_fits_itself_without_any_rule(name, shapes, file_of, target_of):
     assert report.loads and report.plan.complete
     assert report.plan.rules == () and report.findings == ()
     assert {s.kind for s in report.plan.steps} == {StepKind.KEEP}
-    assert report.says == f"All {len(own)} tensors fit the target as they are; nothing needs doing."
+    assert report.says == f"All {len(own)} tensors fit the target as they are; no name or shape needs repair."
 
 
 def test_the_sentence_names_count_wrapper_and_cost(shapes, file_of, target_of):

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
+import torchvision
 from safetensors.torch import save_file
 from torch import nn
 
@@ -159,11 +160,32 @@ def test_an_archive_is_to_be_exported_first_and_that_works(pack: Callable[[Path]
     shutil.rmtree(folder)
     code = python_code(planned(file, tmp_path), file_name=file.name)
     assert f"python -m inspector repair {file.name} --output exported.pth" in code
+    assert f"# No plain loader reads {file.name!r} as it lies there." in code
     goal = f"file:{tmp_path / 'target.pth'}"
     with pytest.raises(SystemExit) as left:
         main(["repair", str(file), "--target", goal, "--output", str(tmp_path / "exported.pth")])
     assert not left.value.code
     check(code, tmp_path)
+
+
+def test_a_pickled_module_is_said_to_be_read_by_what_runs_its_code(tmp_path: Path) -> None:
+    net = torchvision.models.squeezenet1_1(num_classes=3)
+    file, goal = tmp_path / "whole.pth", tmp_path / "goal.pth"
+    torch.save(net, file)
+    torch.save(net.state_dict(), goal)
+    plan = diagnose(open_checkpoint(file), parse_target(f"file:{goal}", open_file=open_checkpoint)).plan
+    assert plan is not None
+    code = python_code(plan, file_name=file.name)
+    assert "No plain loader" not in code
+    assert "# torch.load('whole.pth', weights_only=False) reads this file where" in code and "runs that code" in code
+    assert isinstance(torch.load(file, weights_only=False), torchvision.models.SqueezeNet)
+    # What the command writes is what the lines load.
+    with contextlib.suppress(SystemExit):
+        main(["repair", str(file), "--target", f"file:{goal}", "--output", str(tmp_path / "exported.pth")])
+    (line,) = [line for line in code.splitlines() if line.startswith("state = ")]
+    assert "exported.pth" in line
+    found = torch.load(tmp_path / "exported.pth", weights_only=True)
+    assert all(torch.equal(found[key], tensor) for key, tensor in net.state_dict().items())
 
 
 @pytest.mark.parametrize("label", ["netA", "netB"])

@@ -25,7 +25,7 @@ def test_scales_stored_less_one_are_said(saved, target_of):
     report = diagnose(saved(state), target_of(_shapes(state)))
     found = [f for f in report.findings if f.id == "cannot-tell"]
     assert len(found) == 1 and len(found[0].subjects) == 3 and report.plan.complete
-    assert "nothing needs doing" not in report.says and "scales of all 3 norms lie around 0" in report.says
+    assert "no name or shape needs repair" not in report.says and "scales of all 3 norms lie around 0" in report.says
 
 
 def test_healthy_scales_are_not(saved, target_of):
@@ -33,7 +33,7 @@ def test_healthy_scales_are_not(saved, target_of):
     for offset, spread in ((1, 0.1), (0.05, 0.001), (0, 0)):
         state = _norms(offset, spread)
         report = diagnose(saved(state), target_of(_shapes(state)))
-        assert not report.findings and "nothing needs doing" in report.says, offset
+        assert not report.findings and "no name or shape needs repair" in report.says, offset
 
 
 def test_two_tensors_for_tied_places_are_refused(saved, target_of):
@@ -44,7 +44,7 @@ def test_two_tensors_for_tied_places_are_refused(saved, target_of):
     assert report.plan is None and not report.loads and "different numbers in the file" in report.refusal
     for other in (first, first.clone()):
         same = diagnose(saved({"wte.weight": first, "lm_head.weight": other}), target_of(goal, ties=ties))
-        assert same.loads and "nothing needs doing" in same.says
+        assert same.loads and "no name or shape needs repair" in same.says
 
 
 def test_frequencies_of_another_base_are_asked_about(saved, target_of):

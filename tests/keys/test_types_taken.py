@@ -66,4 +66,4 @@ def test_a_sparse_weight_failed_twice(tmp_path: Path) -> None:
 def test_the_quiet_twin(dtype: torch.dtype, tmp_path: Path) -> None:
     says, loads = said(lambda weight: weight.to(dtype), tmp_path / "m.pth")
     assert loads
-    assert says == "All 4 tensors fit net as they are; nothing needs doing."
+    assert says == "All 4 tensors fit net as they are; no name or shape needs repair."

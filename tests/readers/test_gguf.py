@@ -175,7 +175,7 @@ def test_a_cut_says_which_tensors_are_lost() -> None:
     assert (evidence["missing_nbytes"], evidence["ends_at"]) == (50, len(raw) - 50)
     assert (evidence["tensors_whole"], evidence["tensors_cut"], evidence["tensors_lost"]) == (1, 1, 1)
     assert evidence["percent gone of b"] == 56.25  # 14 of 32 bytes are there.
-    assert "in the numbers of b. 50 B are missing. 1 tensor is lost (c), 1 cut" in finding.says
+    assert "in the numbers of b. Of the tensors 50 B are missing. 1 tensor is lost (c), 1 cut" in finding.says
     assert read_array(checkpoint, checkpoint.tensors[0]).tolist() == [0.0] * 8
     with pytest.raises(CorruptFile):
         read_array(checkpoint, checkpoint.tensors[1])

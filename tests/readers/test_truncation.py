@@ -18,10 +18,12 @@ from inspector.errors import ExportError, InspectorError
 from inspector.exports.convert import export_as_is
 from inspector.findings import Finding
 from inspector.readers import open_checkpoint
+from inspector.units import human_bytes
 
 STATE = OrderedDict(
     a=torch.arange(1, 31, dtype=torch.float32), b=torch.arange(100, 112).reshape(3, 4), c=torch.full((9,), 7.25)
 )
+
 KINDS = ["zip", "legacy", "safetensors"]
 
 
@@ -143,6 +145,16 @@ def test_a_cut_inside_the_pickle_says_that_more_may_have_followed() -> None:
     data = whole("zip")
     finding = cut_finding(open_checkpoint(data[: data.index(b"_rebuild_tensor_v2") + 160]))
     assert "more tensors may have followed" in finding.says
+
+
+@pytest.mark.parametrize(("kind", "of"), [("zip", "the tensors"), ("legacy", "the file"), ("safetensors", "the file")])
+def test_a_cut_says_of_what_the_missing_bytes_are_and_how_many_tensors_it_does_not_name(kind: str, of: str) -> None:
+    data = whole(kind)
+    first = min(data.index(t.numpy().tobytes()) for t in STATE.values())
+    finding = cut_finding(open_checkpoint(data[:first]))
+    missing = sum(t.numel() * t.itemsize for t in STATE.values()) if kind == "zip" else len(data) - first
+    assert f"Of {of} {human_bytes(missing)} are missing." in finding.says
+    assert f"3 tensors are lost ({finding.subjects[0]} and 2 more), 0 whole." in finding.says
 
 
 def test_a_cut_inside_the_list_of_storages() -> None:

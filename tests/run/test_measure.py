@@ -366,3 +366,37 @@ def test_a_rate_that_jumps_is_said(tmp_path: Path, rates: tuple[float, ...], ids
     assert [finding.severity.value for finding in told if ids] == [
         "warning" if "and" in says else "notice" for _ in ids
     ]
+
+
+@pytest.mark.parametrize(
+    ("rates", "losses", "told"),
+    [
+        # One checkpoint before the peak: the loss tells an accident from a cycle.
+        ((0.1, 2.5, 0.05), (0.94, 10.5, 1.4), {"run-rate-jump": "warning", "run-loss-leap": "warning"}),
+        ((0.1, 2.5, 0.05), (0.94, 0.7, 0.5), {"run-rate-jump": "notice"}),
+        ((0.1, 0.1, 0.1), (0.94, 10.5, 1.4), {"run-loss-leap": "warning"}),
+        # Warm-ups with a decay behind, cycles, and noise about a loss that has become small.
+        ((1e-6, 0.1, 0.01, 1e-3), (2.3, 2.0, 1.5, 1.4), {}),
+        ((1e-4, 0.1, 0.1, 0.1), (2.3, 2.0, 1.5, 1.4), {}),
+        ((1e-3, 0.1, 1e-3, 0.1, 1e-3), (2.3, 2.0, 1.5, 1.4, 1.3), {}),
+        ((0.1, 0.1, 0.1, 0.1), (2.3, 0.01, 0.001, 0.02), {}),
+        ((0.1, 0.1, 0.1, 0.1, 0.1), (0.1, 1.0, 0.1, 2.0, 0.1), {}),
+    ],
+)
+def test_a_spike_of_rate_and_loss_is_said_first(
+    tmp_path: Path, rates: tuple[float, ...], losses: tuple[float, ...], told: dict[str, str]
+) -> None:
+    of = zip(states(len(rates)), rates, losses, strict=True)
+    report = measure_run(
+        [save(tmp_path, f"epoch_{n}.pth", state, epoch=n, lr=lr, loss=loss) for n, (state, lr, loss) in enumerate(of)]
+    )
+    spikes = {f.id: f.severity.value for f in report.findings if f.id in ("run-rate-jump", "run-loss-leap")}
+    assert spikes == told
+    if "warning" not in told.values():
+        assert "epoch 0 to" in report.says and ": all numbers are finite" in report.says
+        return
+    worst = next(f for f in report.findings if f.severity.value == "warning").says
+    assert f": t{worst[1:]} All numbers are finite, " in report.says
+    assert "The loss (loss) leaps from 0.94 to 10.5 (11.2 times) in epoch_1.pth, and is 1.4 in epoch_2.pth." in [
+        finding.says for finding in report.findings
+    ]

@@ -159,6 +159,7 @@ def test_an_address_restores_picture_class_method_layer_and_view(app: AppTest) -
         "layer-cam",
         "stage2",
     ]
+    assert not any("The link asks for" in one.value for one in app.caption)
     assert app.session_state["view"] == "For and against" and _of(app, "Colours").value == "magma"
     assert [_of(app, one, app.slider).value for one in ("Opacity", "Outline at")] == [0.4, 0.5]
 
@@ -172,6 +173,13 @@ def test_an_address_that_means_nothing_changes_nothing(app: AppTest) -> None:
     assert (_of(app, "Method").value, _of(app, "Layer").value) == ("grad-cam", "conv5")
     assert (_of(app, "Colours").value, _of(app, "Opacity", app.slider).value) == ("viridis", 0.7)
     assert _of(app, "Outline at", app.slider).value == 0
+    # It is said until another is chosen there.
+    said = [one.value.replace("\\", "") for one in app.caption if "The link asks for" in one.value]
+    assert len(said) == 3
+    assert any("asks for “magic”, which is none of these: this is Grad-CAM." in text for text in said)
+    assert any("“99”" in text for text in said) and any("“fc”" in text for text in said)
+    _of(app, "Method").set_value("layer-cam").run()
+    assert not any("“magic”" in one.value for one in app.caption)
 
 
 def test_an_upload_is_found_by_its_digest_as_long_as_the_store_has_it(app: AppTest) -> None:

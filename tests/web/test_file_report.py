@@ -57,6 +57,7 @@ def test_the_overview_offers_the_report_with_numbers_proofs_and_kept_maps(
     report = read_report(tmp_path / "r.html")
     assert report.file.sha256 == hand.sha256 and report.numbers_read
     assert report.repair is not None and [p.passed for p in report.repair.proofs] == [True] * 6
+    assert "MACs at 224x224</span>" in html
     assert len(report.maps) == 1 and "<h2>Where it looks</h2>" in html
 
 

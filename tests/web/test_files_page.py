@@ -108,6 +108,9 @@ def test_a_name_opens_its_file_and_the_way_back_finds_the_row(app: AppTest, memb
     names = [name for _, name, _ in table(app)]
     says = next(e.proto.body for e in app.get("html") if "mi-answer" in e.proto.body)
     assert "2 files are byte for byte the same as another." in says
+    marked = app.dataframe[0].value.set_index("File")["Same as"]
+    twins = {"run/a.safetensors": "run/copy.safetensors", "run/copy.safetensors": "run/a.safetensors"}
+    assert {name: twin for name, twin in marked.items() if twin} == twins
     place = names.index("run/copy.safetensors")
     # Any other cell of its row, and the row's own box, show what was found in it.
     for column in ("Bytes", ""):

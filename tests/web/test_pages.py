@@ -242,3 +242,13 @@ def test_which_of_two_networks_is_asked_once_and_holds_on_every_page(app: AppTes
     app.selectbox[0].set_value(0).run()
     app.switch_page("pages/overview.py").run()
     assert "this is &quot;generator&quot;" in _html(app)
+
+
+def test_a_tensor_with_an_empty_name_is_not_chosen_by_itself(app: AppTest, tmp_path: Path) -> None:
+    _hold(app, {"": torch.ones(4, 4), "a.weight": torch.ones(4, 4)}, tmp_path)
+    app.run().switch_page("pages/weights.py").run()
+    finish(app)
+    assert not app.exception
+    box = next(box for box in app.selectbox if box.label == "Look at a tensor")
+    assert box.value is None and len(box.options) == 2
+    assert "tensor" not in app.query_params

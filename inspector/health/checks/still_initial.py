@@ -14,6 +14,7 @@ from inspector.health.freshness import Freshness, Proof, Standing
 from inspector.health.layers import Layer, layers_of, trained_signs
 from inspector.health.phrases import listed
 from inspector.health.reached import Reached
+from inspector.health.roles import Role
 from inspector.health.subject import Subject
 from inspector.units import counted, human_share
 
@@ -51,7 +52,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
         return
     signs = trained_signs(subject, layers)
     if not moved and not signs and not any(one.standing is Standing.UNSURE for one in layers):
-        yield _fresh_file(fresh, "no scale or shift of a norm has moved")
+        norms = any(True for _ in subject.measured(Role.NORM_SCALE, Role.NORM_SHIFT))
+        still = "no scale or shift of a norm has moved" if norms else "nothing else in the file tells of training"
+        yield _fresh_file(fresh, still)
         return
     if not moved:
         # Everything passes for fresh and the norms were trained: sure ones only are named.

@@ -22,8 +22,10 @@ class Cut:
     """Where a file ends too early.
 
     ends_at: its length, the first byte that is not there. missing_nbytes: how many should follow, as far as the file
-    itself tells. inside: what the end falls into ("storage 7", "its directory"). torch_says: the words with which the
-    format's own loader refuses the file. damaged: the end is there, but the directory cannot be read.
+    itself tells. missing_of: of what these are all: of "the file", or of "the tensors", where what an archive has
+    around them is gone as well and is not known. inside: what the end falls into ("storage 7", "its directory").
+    torch_says: the words with which the format's own loader refuses the file. damaged: the end is there, but the
+    directory cannot be read.
     """
 
     ends_at: int
@@ -31,6 +33,7 @@ class Cut:
     inside: str
     torch_says: str
     damaged: str = ""
+    missing_of: str = "the tensors"
 
 
 def observe_cut(cut: Cut, tensors: Sequence[TensorInfo], storages: Mapping[str, Storage], name: str) -> Finding:
@@ -83,7 +86,11 @@ def observe_missing(
 def _start(cut: Cut, name: str) -> str:
     if cut.damaged:
         return f"{cut.damaged} Its members were found without it."
-    gone = f"{human_bytes(cut.missing_nbytes)} are missing." if cut.missing_nbytes else "No numbers are missing."
+    gone = (
+        f"Of {cut.missing_of} {human_bytes(cut.missing_nbytes)} are missing."
+        if cut.missing_nbytes
+        else "No numbers are missing."
+    )
     return f"{name} is cut short: it ends at byte {cut.ends_at:,}, in {cut.inside}. {gone}"
 
 
@@ -92,7 +99,8 @@ def _tensors(partly: Sequence[tuple[TensorInfo, float]], lost: Sequence[TensorIn
         if whole == 1:
             return "Its one tensor is whole."
         return f"All {whole:,} tensors are whole." if whole else "It shows no tensor."
-    said = [f"{counted(len(lost), 'tensor is lost', 'tensors are lost')} ({lost[0].name})"] if lost else []
+    more = f" and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+    said = [f"{counted(len(lost), 'tensor is lost', 'tensors are lost')} ({lost[0].name}{more})"] if lost else []
     if partly:
         first, share = partly[0]
         said.append(f"{len(partly):,} cut ({human_share(share)} of {first.name} is gone)")

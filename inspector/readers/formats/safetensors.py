@@ -174,7 +174,9 @@ def _layout_findings(
     if end > room:
         cut = next((t for t in tensors if storages[t.storage_id or ""].present_nbytes < t.nbytes), None)
         inside = f"the numbers of {cut.name}" if cut else "its numbers"
-        ends = Cut(ends_at=source.size, missing_nbytes=end - room, inside=inside, torch_says=NOT_COVERED)
+        ends = Cut(
+            ends_at=source.size, missing_nbytes=end - room, inside=inside, torch_says=NOT_COVERED, missing_of="the file"
+        )
         findings.append(observe_cut(ends, tensors, storages, source.name))
     holes = overlaps = at = 0
     for a, b in spans:

@@ -71,7 +71,7 @@ def _read(peek: Peek) -> Checkpoint:
         storages, findings, cut = _storages(source, at, listed, main, big_endian, numbers)
         hidden = _search(source, numbers, at, limits)
         if keys.outcome.broken:
-            missing = sum(8 + ref.nbytes for ref in main.storages.values())
+            missing = sum(ref.nbytes for ref in main.storages.values())
             cut = Cut(ends_at=source.size, missing_nbytes=missing, inside="its list of storages", torch_says=BROKE_OFF)
             findings = []
     for key, ref in main.storages.items():
@@ -168,7 +168,7 @@ def _storages(
         at += 8 + held
         needed = at
     if cut is not None:
-        cut = replace(cut, missing_nbytes=needed - source.size)
+        cut = replace(cut, missing_nbytes=needed - source.size, missing_of="the file")
     return storages, _findings(source, needed, unknown, wrong, main, storages), cut
 
 

@@ -24,7 +24,7 @@ from inspector.render.page_report.words import (
     table,
     tone,
 )
-from inspector.units import counted, human_bytes, human_count, human_shape, human_share
+from inspector.units import counted, human_bytes, human_count, human_input, human_macs, human_shape, human_share
 
 # What is shown of lists that have no bound; the JSON has all.
 _OF_A_KIND, _FINDINGS, _SUBJECTS = 5, 60, 12
@@ -52,6 +52,9 @@ def numbers(report: FileReport) -> str:
         row = [(human_count(total.parameters), "parameters"), (human_bytes(nbytes), "weights and buffers")]
         row += [(", ".join(t.dtype for t in found.dtypes[:3]), "element type"), (f"{total.tensors:,}", "tensors")]
         row += [(human_bytes(found.optimizer_nbytes), "optimizer")] if found.optimizer_nbytes else []
+    model = report.model
+    if model is not None and model.macs is not None:
+        row.append((human_macs(model.macs), f"MACs at {human_input(model.macs_input)}"))
     cells = "".join(f"<div><b>{escaped(says)}</b><span class=soft>{escaped(what)}</span></div>" for says, what in row)
     return f'<div class="numbers">{cells}</div>'
 

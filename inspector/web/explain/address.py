@@ -16,6 +16,7 @@ from typing import Any
 import streamlit as st
 
 from inspector.web.explain import pictures
+from inspector.web.explain.choices import LINKED
 from inspector.web.explain.slots import beside_slot, class_slot, layer_slot, method_slot
 from inspector.web.session import Hand
 
@@ -86,13 +87,18 @@ def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
     picture = pictures.picture_in_hand()
     if picture is None:
         return
+    linked: dict[str, object] = {}
     for slot, name in ((method_slot(hand), "method"), (layer_slot(hand), "layer")):
         if asked.get(name):
-            st.session_state[slot] = asked[name]
+            linked[slot] = st.session_state[slot] = asked[name]
     for slot, name in ((class_slot(hand, picture), "class"), (beside_slot(hand, picture), "beside")):
         index = _index(asked.get(name, ""))
         if index is not None:
             st.session_state[slot] = index
+        if asked.get(name):
+            linked[slot] = asked[name] if index is None else index
+    # What the page does not offer is said where it would be chosen.
+    st.session_state[LINKED] = linked
 
 
 def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> dict[str, str]:

@@ -14,9 +14,12 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from inspector.web.text import plain
+from inspector.units import shorten_middle
+from inspector.web.text import plain, visible
 
 T = TypeVar("T")
+#: {slot: what a link asked for there}, in the session.
+LINKED = "choices-of-a-link"
 
 
 def choose_one(
@@ -27,14 +30,17 @@ def choose_one(
     says: on hover."""
     if st.session_state.get(slot) not in words:
         st.session_state[slot] = first
+    linked: dict[str, object] = st.session_state.get(LINKED, {})
+    gone = linked[slot] if slot in linked and linked[slot] not in words else None
     digest = hashlib.sha256("\n".join(words.values()).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     box = f"{slot}-as-{digest}"
     st.session_state[box] = st.session_state[slot]
 
     def take() -> None:
         st.session_state[slot] = st.session_state[box]
+        linked.pop(slot, None)
 
-    return st.selectbox(
+    chosen = st.selectbox(
         label,
         list(words),
         index=None if first is None else 0,
@@ -45,6 +51,12 @@ def choose_one(
         disabled=not words,
         help=says or None,
     )
+    if gone is not None:
+        # Whoever sent the link sees another thing there.
+        instead = "nothing is chosen" if chosen is None else f"this is {words[chosen]}"
+        asked = visible(shorten_middle(str(gone), 60))
+        st.caption(f":material/link_off: {plain(f'The link asks for “{asked}”, which is none of these: {instead}.')}")
+    return chosen
 
 
 def settled(words: str, *, icon: str, key: str | None = None) -> DeltaGenerator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec
+from inspector.keys.loading import EXPORTED
 from inspector.keys.report import RepairPlan
 from inspector.web.text import visible
 
@@ -16,6 +17,11 @@ def show_code(plan: RepairPlan, name: str, spec: ArchitectureSpec | None) -> Non
     from inspector.keys.code import python_code
 
     # After an export two boxes of Python are on the page.
-    st.caption("The same from the file as you have it, without the export:")
+    st.caption(
+        "The same from the file as you have it, without the export:"
+        if plan.format
+        else f"These lines load {EXPORTED}: the command in them makes it, and so does the export above as .pth, under "
+        "that name."
+    )
     code = visible(python_code(plan, file_name=name, spec=spec))
     st.code(code, language="python", height=640 if code.count("\n") > _TALL else "content")
