@@ -36,7 +36,7 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False, anoth
             st.page_link(
                 "pages/repair.py", label="Compare with your model's keys or another file", icon=":material/rule:"
             )
-        if own_code.is_allowed():
+        if own_code.is_offered():
             st.page_link("pages/architecture.py", label="Run it with your own code", icon=":material/code:")
         st.page_link("pages/architecture.py", label="What its names and shapes tell", icon=":material/schema:")
         st.page_link("pages/compare.py", label="Hold it against a relative", icon=":material/compare_arrows:")
