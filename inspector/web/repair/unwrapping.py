@@ -42,6 +42,6 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
         return
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
-    stem = f"{writing.stem_of(hand.name)}_unwrapped"
+    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_unwrapped"
     job = writing.as_is(hand, found.state)
     writing.write_button(slot, lambda: writing.write(job, options, name="unwrapped", stem=stem), key="unwrap-write")
