@@ -351,3 +351,20 @@ def test_a_server_without_a_folder_asks_for_the_key_of_its_terminal_and_then_for
     # The next page of the same visit does not ask again.
     _page(own, "architecture")
     assert not own.exception and not any(box.label == "Code key" for box in own.text_input)
+
+
+def test_wrappers_are_offered_to_be_taken_off_only_where_some_lie_around_the_weights(
+    own: AppTest, tmp_path: Path
+) -> None:
+    def offered() -> list[str]:
+        _page(own, "overview")
+        assert not own.exception and not own.error
+        links = [str(one.proto.label) for one in own.get("page_link")]
+        return [label for label in links if label.startswith(("Take its", "Run it", "Compare with"))]
+
+    rest = ["Run it with your own code", "Compare with your model's keys or another file"]
+    assert offered() == ["Take its wrappers off", *rest]
+    torch.save(_made().state_dict(), tmp_path / "bare.pth")
+    stored = uploads.the_store().put_bytes((tmp_path / "bare.pth").read_bytes(), name="bare.pth", owner="me")
+    own.session_state["hand"] = Hand(sha256=stored.sha256, name="bare.pth")
+    assert offered() == rest
