@@ -105,8 +105,9 @@ def _model(inspection: Inspection) -> Answer:
     # Near a network is no network that is known.
     severity = Severity.INFO if best is not None and not is_only_near(best) else Severity.NOTICE
     told = _told(inspection)
-    says = f"{recognition.answer} {told.short}" if told is not None else recognition.answer
-    if told is None and recognition.structure is not None and recognition.structure.likeness:
+    near = best is not None and told is not None and bool(told.likeness)
+    says = f"{recognition.answer} {told.short}" if told is not None and not near else recognition.answer
+    if (told is None or near) and recognition.structure is not None and recognition.structure.likeness:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
     says = f"{_program(checkpoint)}{says}{_optimizer_share(checkpoint)}"

@@ -50,7 +50,7 @@ def ready_model(
         if recognition.best is None:
             raise UnknownArchitecture(
                 f"{name} was not recognised, so there is no model to run.",
-                hint="The Repair page says what it is near to. The command line and Python take another `target`.",
+                hint="Name a model of torchvision or timm as target, or your own code: code:model.py:build.",
             )
         target = target_of_candidate(recognition.best)
     if target.spec is None and target.kind is not TargetKind.CODE:

@@ -35,7 +35,7 @@ another = reports.why_another(hand, state) if recognition.best is not None else 
 best = recognition.best if not another else None
 if another:
     own_network.say_another(another)
-if best is None and own_code.is_allowed():
+if best is None and own_code.is_offered():
     # Before all that is told of names and shapes, so that it is in view for whoever comes for it.
     own_network.show_of_architecture(hand, state, recognition)
 elif recognition.best is None:

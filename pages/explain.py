@@ -6,7 +6,7 @@ from inspector.cam.report import Explanation
 from inspector.errors import InspectorError, UsageError
 from inspector.jobs.subjects import Wanted
 from inspector.units import human_duration, human_shape, human_share
-from inspector.web import assumptions, jobs, own_code, own_network, reports
+from inspector.web import assumptions, jobs, own_network, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.explain import address, answer, controls, inputs, looking, view
 from inspector.web.explain.channels import show_channels
@@ -43,7 +43,7 @@ if unfit and not own_network.ask_for_maps(hand, unfit):
 if best is not None and not unfit and best.spec.assumed and assumptions.ask(best.spec).assumed:
     st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
     st.stop()
-if best is None and not own_network.ask_for_maps(hand, "") and own_code.is_allowed():
+if best is None and not own_network.ask_for_maps(hand, ""):
     st.stop()
 facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
 if best is None or unfit:

@@ -10,6 +10,7 @@ from inspector.web import finding_ways, measuring, next_steps, reports, shelf, s
 from inspector.web.charts import draw_chart
 from inspector.web.components import figures, file_line, need_file, title, verdict_rows
 from inspector.web.file_report import report_dialog
+from inspector.web.repair import unwrapping
 from inspector.web.session import in_hand
 from inspector.web.trees import table
 
@@ -50,7 +51,10 @@ finding_ways.draw_findings(hand, checkpoint, answer.findings, measured)
 if checkpoint.format == "onnx":
     next_steps.show_for_onnx()
 elif checkpoint.weights is not None:
-    next_steps.show_for_unknown(reports.recognition_of(hand), another=reports.why_another(hand))
+    recognition, another = reports.recognition_of(hand), reports.why_another(hand)
+    unknown = bool(another) or recognition.best is None
+    wrapped = unknown and unwrapping.is_wrapped(hand, state or checkpoint.weights)
+    next_steps.show_for_unknown(recognition, another=another, wrapped=wrapped)
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

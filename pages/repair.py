@@ -96,17 +96,21 @@ elif plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
     st.header("Verified")
     against = proofs.ask_against(hand)
+    written = False
     with download:
         st.header("Export")
         with said():
-            show_export(hand, plan, target, asked, against)
+            written = show_export(hand, plan, target, asked, against)
+    if written:
+        st.caption("The proofs stand above, with the file that was written: these and its reading back.")
     with said():
-        proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
+        if not written:
+            proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
     st.header("Python")
     with said():
         python.show_code(plan, hand.name, target.spec)
 if plan is not None:
-    lists.show_plan(plan, state, target, stem_of(hand.name))
+    lists.show_plan(plan, state, target, stem_of(hand.name, checkpoint, state.path))
 another = reports.why_another(hand, state) if plan is None or not plan.complete else ""
 if another:
     next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, another=another)

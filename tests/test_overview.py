@@ -57,6 +57,9 @@ def test_what_is_only_near_a_known_network_has_no_tick(tmp_path: Path) -> None:
     torch.save(torchvision.models.resnet18(num_classes=3).state_dict(), tmp_path / "r.pth")
     says, severity = answered(summarise(open_checkpoint(tmp_path / "n.pth")))[Topic.MODEL]
     assert says.startswith("This is near torchvision's resnet18")
+    # What it is and what differs; blocks and ends stand behind `identify`.
+    assert "it differs: 3x3 convolution at the beginning instead of one of 7x7" in says
+    assert "Blocks:" not in says and "20 convolutions" not in says
     assert severity is Severity.NOTICE
     assert answered(summarise(open_checkpoint(tmp_path / "r.pth")))[Topic.MODEL][1] is Severity.INFO
 

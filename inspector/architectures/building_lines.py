@@ -5,10 +5,14 @@ Families that no library builds by a name, and settings that take more than a li
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from inspector.architectures.families import find_family
+from inspector.architectures.families.specs import arguments_for
 from inspector.architectures.index import Entry, load_index
 from inspector.architectures.types import ArchitectureSpec, OptionValue
+from inspector.errors import UsageError
 
 # Tasks whose builders fetch weights for their backbone unless they are told not to.
 _WITH_BACKBONE = frozenset({"detection", "segmentation"})
@@ -31,6 +35,17 @@ def building_lines(spec: ArchitectureSpec) -> BuildingLines | None:
     if entry is None:
         return None
     return _timm(spec) if spec.library == "timm" else _torchvision(spec, entry)
+
+
+def can_build(spec: ArchitectureSpec) -> bool:
+    """Whether `build_model` makes it by its label alone: every size is stated, and nothing is assumed."""
+    family = find_family(spec.library, spec.name)
+    if family is None:
+        return load_index().of(spec) is not None
+    with suppress(UsageError):
+        arguments_for(family, spec)
+        return bool(family.builder) and not spec.assumed
+    return False
 
 
 def _timm(spec: ArchitectureSpec) -> BuildingLines | None:

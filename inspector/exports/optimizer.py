@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
@@ -39,6 +39,16 @@ def plan_optimizers(
         buffers |= {s.source for s in plan.steps if s.source is not None and s.target and s.target not in ndims}
     found = map_optimizers(checkpoint, state, buffers, by_kind=by_kind)
     return tuple(plan_travel(one, plan, tuple(ndims), ndims) for one in found)
+
+
+def find_staying(goings: Sequence[OptimizerPlan]) -> OptimizerPlan | None:
+    """The optimizer for which a file with optimizers cannot be written: none of them travels, or one of several in a
+    list does not. None where it can.
+    """
+    staying = [going for going in goings if going.refusal]
+    # In a list, the position is what loads: a gap would give one optimizer another's state.
+    listed = [going for going in staying if going.map.path and going.map.path[-1].isdigit()]
+    return (listed or staying)[0] if listed or (goings and len(staying) == len(goings)) else None
 
 
 def _parameters(target: Target) -> tuple[dict[str, int], bool]:

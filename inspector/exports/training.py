@@ -22,7 +22,7 @@ from inspector.checkpoint.torch_bridge import raw_of
 from inspector.checkpoint.types import Checkpoint
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ExportError, InspectorError, KeysDoNotFit
-from inspector.exports.optimizer import GROUPS_BY_KIND, plan_optimizers, state_dict_of
+from inspector.exports.optimizer import GROUPS_BY_KIND, find_staying, plan_optimizers, state_dict_of
 from inspector.exports.plain import NotPlain, plain_of, text_key
 from inspector.exports.report import ExportReport, WrittenFile
 from inspector.exports.write import check, check_destination, new_export
@@ -108,11 +108,8 @@ def _check_travels(checkpoint: Checkpoint, goings: tuple[OptimizerPlan, ...]) ->
         raise ExportError(
             f"{checkpoint.origin.name} holds no optimizer state.", hint="Export the weights without the optimizer."
         )
-    staying = [going for going in goings if going.refusal]
-    # In a list, the position is what loads: a gap would give one optimizer another's state.
-    listed = [going for going in staying if going.map.path and going.map.path[-1].isdigit()]
-    if len(staying) == len(goings) or listed:
-        first = (listed or staying)[0]
+    first = find_staying(goings)
+    if first is not None:
         hint = "Export the weights without the optimizer."
         if first.map.asks:
             hint = f"If the groups are these, pass --accept {GROUPS_BY_KIND}; else export without the optimizer."

@@ -122,3 +122,12 @@ class WorstCase:
     picture: NDArray[np.uint8]
     overlay: NDArray[np.uint8] | None
     data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerFacts:
+    """asks: what is to be confirmed about the groups of a file's optimizers. refusal: why a repaired file cannot have
+    them, "" where it can."""
+
+    asks: tuple[str, ...] = ()
+    refusal: str = ""

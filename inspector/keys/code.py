@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.architectures.building_lines import building_lines
+from inspector.architectures.building_lines import building_lines, can_build
 from inspector.architectures.types import ArchitectureSpec
 from inspector.errors import ExportError
 from inspector.keys.loading import exported_lines, loading_ending, loading_lines, model_lines
@@ -41,9 +41,11 @@ def python_code(
             hint="Get it again; what is whole can be written without the rest.",
         )
     built = building_lines(spec) if spec is not None else None
+    # What is built here has zeros where a part has nothing to say, and a new network has its initial values.
+    own = spec.label if spec is not None and can_build(spec) and not plan.stays_initial else ""
     library = [f"import {built.module}"] if built else []
     if not plan.format:
-        ending = [*model_lines(built), *loading_ending(plan)]
+        ending = [*model_lines(built, own), *loading_ending(plan)]
         opening = [
             *_standard(ending),
             "import torch",
@@ -55,7 +57,16 @@ def python_code(
     lines = _renaming(plan, rules)
     more, opening = loading_lines(plan, file_name)
     before, after = _joining(plan)
-    body = [*opening, "", *before, *lines, *after, *model_lines(built), *_lines_of(plan, Moment.TARGET), *_ending(plan)]
+    body = [
+        *opening,
+        "",
+        *before,
+        *lines,
+        *after,
+        *model_lines(built, own),
+        *_lines_of(plan, Moment.TARGET),
+        *_ending(plan),
+    ]
     imports = [*(m for m in more if m == "import numpy"), "import torch", *(m for m in more if m != "import numpy")]
     imports = [*_standard(body), *imports, *library]
     if plan.is_module and plan.format != "torchscript":

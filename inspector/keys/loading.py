@@ -183,8 +183,15 @@ def exported_lines(file_name: str, plan: RepairPlan, accepted: Sequence[str]) ->
     ]
 
 
-def model_lines(built: BuildingLines | None) -> list[str]:
-    """Where `model` comes from."""
+def model_lines(built: BuildingLines | None, own: str = "") -> list[str]:
+    """Where `model` comes from. own: the label of a network that this package builds and no library does by a name."""
+    if built is None and own:
+        return [
+            "",
+            "# `model` is yours: build it before this line. Model Inspector has one of the same names, too:",
+            "#   from inspector import build_model, parse_target",
+            f"#   model = build_model(parse_target({own!r}).spec)",
+        ]
     if built is None:
         return ["", "# `model` is yours: build it before this line."]
     return ["", "# Leave this out where you have built the model already.", *built.lines]

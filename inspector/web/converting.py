@@ -33,7 +33,7 @@ def show_convert(hand: Hand, state: StateDict) -> None:
     names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
     slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}"
     job = writing.as_is(hand, chosen, salvage=salvage)
-    stem = f"{writing.stem_of(hand.name)}_converted"
+    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_converted"
     writing.write_button(slot, lambda: writing.write(job, options, name="converted", stem=stem), key="convert-write")
 
 

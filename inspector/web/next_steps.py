@@ -12,12 +12,14 @@ from inspector.web.text import plain
 _NEAREST = 3
 
 
-def show_for_unknown(recognition: Recognition, *, on_repair: bool = False, another: str = "") -> None:
+def show_for_unknown(
+    recognition: Recognition, *, on_repair: bool = False, another: str = "", wrapped: bool = False
+) -> None:
     """What can be done with a network that nobody knows by name, or that is only near a known one; nothing is drawn for
     others.
 
     on_repair: the page itself asks for the key list and another file, and takes wrappers off. another: why the file is
-    not the known network that it is near.
+    not the known network that it is near. wrapped: something lies around its weights that comes off without a target.
     """
     if not another and (recognition.best is not None or recognition.official is not None):
         return
@@ -31,13 +33,14 @@ def show_for_unknown(recognition: Recognition, *, on_repair: bool = False, anoth
     elif near:
         st.caption(plain(f"Nearest by its shapes: {', '.join(near)}."))
     with st.container(horizontal=True, key="next-steps"):
-        if not on_repair:
+        if wrapped and not on_repair:
             st.page_link("pages/repair.py", label="Take its wrappers off", icon=":material/layers_clear:")
+        if own_code.is_offered():
+            st.page_link("pages/architecture.py", label="Run it with your own code", icon=":material/code:")
+        if not on_repair:
             st.page_link(
                 "pages/repair.py", label="Compare with your model's keys or another file", icon=":material/rule:"
             )
-        if own_code.is_allowed():
-            st.page_link("pages/architecture.py", label="Run it with your own code", icon=":material/code:")
         st.page_link("pages/architecture.py", label="What its names and shapes tell", icon=":material/schema:")
         st.page_link("pages/compare.py", label="Hold it against a relative", icon=":material/compare_arrows:")
         st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")

@@ -1,10 +1,11 @@
 """One's own code on the page, as a file or pasted: only where page and server are one person's, and once confirmed.
 
-Offered when the server listens on this machine alone, the request came to this machine's own name and through no proxy,
-and a folder was opened (INSPECTOR_ROOT). INSPECTOR_CODE=off forbids it everywhere; nothing allows it to others. What is
-confirmed is the file's content: another byte in it asks again. Files that it imports are not looked at. What is told of
-it without weights comes from a process for each question; with a file's weights it runs in a worker that does nothing
-else.
+Offered when the server listens on this machine alone and the request came to this machine's own name and through no
+proxy. Where a folder is open (INSPECTOR_ROOT), a token was asked for at the door; elsewhere whoever shares this machine
+comes in, so the visit first shows the code key, which stands in the terminal of whoever started the server.
+INSPECTOR_CODE=off forbids it everywhere; nothing allows it to others. What is confirmed is the file's content: another
+byte in it asks again. Files that it imports are not looked at. What is told of it without weights comes from a process
+for each question; with a file's weights it runs in a worker that does nothing else.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from inspector.side_files import read_bytes
 from inspector.web import jobs
 from inspector.web.explain.choices import folded
 from inspector.web.front.hosts import host_of, is_loopback
+from inspector.web.front.keys import code_is_off, code_key
 from inspector.web.pasted_code import ask_text, pasted_file
 from inspector.web.server_paths import resolve_in_root, server_root
 from inspector.web.text import mono, plain, visible
 
 _AGREED, _REPORTS, _USED = "code-agreed", "code-reports", "code-used"
+_UNLOCKED = "code-unlocked"
 _FILE, _PASTED = "a file", "pasted"
 _MOST_SOURCE = 1 << 20  # bytes
 _SHOWN = 20_000  # characters
@@ -54,19 +57,23 @@ class Source:
     text: str
 
 
-def is_allowed() -> bool:
+def is_offered() -> bool:
     """Whether code may be offered at all: not on a server that others reach, whatever they send."""
-    if os.environ.get("INSPECTOR_CODE", "").lower() in {"off", "0", "no", "false"} or server_root() is None:
-        return False
-    return is_own_visit()
+    return not code_is_off(os.environ) and is_own_visit()
+
+
+def is_allowed() -> bool:
+    """Whether this visit may run code: where it is offered, and by a token at the door or the code key."""
+    return is_offered() and (server_root() is not None or bool(st.session_state.get(_UNLOCKED)))
 
 
 def say_how() -> str:
     """How code can be offered where it is not, as Markdown in one line."""
-    off = "" if server_root() is None or not is_own_visit() else ", started without INSPECTOR_CODE=off"
+    off = " without INSPECTOR_CODE=off" if is_own_visit() else " on your own machine"
     return (
-        "With the code that builds this network it can be counted, drawn and explained, on a server of your own that "
-        f"has a folder: `python -m inspector app --root FOLDER`{off}."
+        "With the code that builds this network it can be counted, drawn and explained: start "
+        f"`python -m inspector app`{off}, open this file there and come back to this page. Weights and Architecture "
+        "tell meanwhile what its numbers and names show."
     )
 
 
@@ -110,13 +117,18 @@ def ask_source(sha256: str) -> Source | None:
 
     sha256: of the file that it is for. What was given for it on one page stands on the others.
     """
+    if not is_allowed():
+        _ask_key()
+        return None
     key = f"code-{sha256[:12]}"
     # What was agreed to stands in one line, so that what it is for comes at once.
     agreed = str(st.session_state.get(f"{key}-agreed", ""))
     with (
         folded(f"Your code · {plain(agreed)}", key=f"{key}-fold", icon=":material/code:") if agreed else st.container()
     ):
-        way = st.radio("Your code", (_FILE, _PASTED), horizontal=True, key=f"{key}-way", persist_state="session")
+        # Without a folder of the server no file can be named.
+        ways = (_FILE, _PASTED) if server_root() is not None else (_PASTED,)
+        way = st.radio("Your code", ways, horizontal=True, key=f"{key}-way", persist_state="session")
         text = ask_text(key) if way == _PASTED else _ask_file(key)
     source = find_source(text if is_code(text) else PREFIX + text) if text else None
     if source is None or not is_agreed(source):
@@ -126,6 +138,29 @@ def ask_source(sha256: str) -> Source | None:
         return None
     st.session_state[f"{key}-agreed"] = f"{source.factory.name}, {way if way == _PASTED else source.factory.where}"
     return source
+
+
+def _ask_key() -> None:
+    """The box for the code key; the page runs again once it was shown."""
+    with st.container(border=True, key="code-key"):
+        shown = st.text_input(
+            "Code key",
+            type="password",
+            autocomplete="off",
+            placeholder="from the terminal",
+            help="It is for whoever started the app, not for others on this machine: the code can do what you can.",
+        )
+        st.caption(
+            'To use your own code here, copy the code key from the terminal in which the app was started: "To run '
+            'your own code, ..." stands there below the address. Nothing runs before you say so.'
+        )
+        if not shown or not shown.strip():
+            return
+        if not code_key().opens(shown.strip()):
+            st.error("That is not this server's code key: each start has another one.", icon=":material/key_off:")
+            return
+    st.session_state[_UNLOCKED] = True
+    st.rerun()
 
 
 def _ask_file(key: str) -> str:

@@ -62,7 +62,7 @@ def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition)
 
 def say_another(why: str) -> None:
     """On Architecture: why nothing of the known network that it is near stands there, and what gives what is true."""
-    way = "Your own code gives the true ones." if own_code.is_allowed() else own_code.say_how()
+    way = "Your own code gives the true ones." if own_code.is_offered() else own_code.say_how()
     what = "What that network costs and how it is drawn is not true of this file, so neither is shown."
     st.info(f"{plain(f'{why} {what}')} {way}", icon=":material/info:")
 
@@ -73,7 +73,7 @@ def ask_for_maps(hand: Hand, unfit: str) -> bool:
     fits = False
     if unfit:
         st.info(plain(in_page_words(unfit)), icon=":material/info:")
-    if not own_code.is_allowed():
+    if not own_code.is_offered():
         st.caption(own_code.say_how())
         return False
     with said():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from inspector.checkpoint.types import StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.jobs.subjects import Destination
@@ -30,6 +31,8 @@ _DTYPES = ("", "float32", "float16", "bfloat16")
 _SHARDS = {"": "one file", "1GB": "shards of 1 GB", "2GB": "shards of 2 GB", "5GB": "shards of 5 GB"}
 _LOST_SHOWN = 12
 _MOST_OTHERS = 5
+_MODELS = (StateRole.WEIGHTS, StateRole.EMA)
+_LONGEST_PART = 40  # characters of a state dict in a file name
 _ENDINGS = {"pth", "pt", "ckpt", "bin", "th", "tar", "safetensors", "pkl", "model", "zip"}
 
 
@@ -108,9 +111,12 @@ def write_button(
     key: str = "write",
     disabled: bool = False,
     lines_of: LinesOf = written_code,
-) -> None:
-    """The button, and what came of it, or how far it is. slot: what the file is about, its digest, and everything that
-    was chosen; what was written of the file with other choices stands below. lines_of: how it is loaded."""
+) -> bool:
+    """The button, and what came of it, or how far it is; whether a written file's proofs stand there.
+
+    slot: what the file is about, its digest, and everything that was chosen; what was written of the file with other
+    choices stands below. lines_of: how it is loaded.
+    """
     clicked = st.button("Write and verify", type="primary", key=key, icon=":material/save:", disabled=disabled)
     if clicked and not the_kept.is_underway(owner(), slot):
         the_kept.begin(owner(), slot, make())
@@ -125,6 +131,7 @@ def write_button(
         before = _show(other)
         if before is not None:
             _links_of(before)
+    return written is not None
 
 
 def _show(slot: str) -> Written | None:
@@ -198,14 +205,20 @@ def _link(written: Written, place: int, name: str) -> str:
     return f'<a class="mi-download" href="{escaped(address)}" download>{icon}Download {escaped(name)}</a>'
 
 
-def stem_of(name: str) -> str:
-    """ "shapes_dp.pth.tar" -> "shapes_dp": the name without the endings that say a format."""
+def stem_of(name: str, checkpoint: Checkpoint | None = None, path: Sequence[str] = ()) -> str:
+    """ "shapes_dp.pth.tar" -> "shapes_dp": the name without the endings that say a format.
+
+    path: of the state dict that is written; of a checkpoint with several it stands behind the name, "shapes_dp_ema".
+    """
     stem = name
     for _ in range(3):
         base, dot, ending = stem.rpartition(".")
         if not dot or not base or ending.lower() not in _ENDINGS:
             break
         stem = base
+    of_models = [s for s in checkpoint.state_dicts if s.role in _MODELS] if checkpoint is not None else []
+    if len(of_models) > 1 and path:
+        stem += "_" + re.sub(r"[^0-9A-Za-z-]+", "_", "_".join(path)).strip("_")[:_LONGEST_PART]
     return stem
 
 

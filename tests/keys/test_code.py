@@ -9,6 +9,8 @@ import torch
 import torchvision
 from safetensors.torch import save_file
 
+from inspector.architectures.build import build_model
+from inspector.architectures.targets import parse_target
 from inspector.exports.export import export_repaired
 from inspector.keys.apply import apply_plan
 from inspector.keys.code import python_code
@@ -252,3 +254,17 @@ def test_the_written_file_is_loaded_by_lines_of_its_own(name, options, tmp_path,
     run(code, fresh, folder, monkeypatch)
     for key, tensor in model.state_dict().items():
         assert torch.equal(fresh.state_dict()[key], tensor)
+
+
+def test_a_family_of_ours_is_built_by_the_lines_that_the_code_names(tmp_path):
+    label = "cifar/resnet?num_classes=4&in_channels=3&blocks=1&width=4,4,8,16"
+    goal = parse_target(label)
+    state = {f"module.{n}": t + 1 for n, t in build_model(goal.spec).state_dict().items()}
+    torch.save(state, tmp_path / "own.pth")
+    code = python_code(diagnose(open_checkpoint(tmp_path / "own.pth"), goal).plan, file_name="own.pth", spec=goal.spec)
+    lines = [line.removeprefix("#   ") for line in code.splitlines() if line.startswith("#   ")]
+    found: dict[str, object] = {}
+    exec("\n".join(lines), found)
+    model = found["model"]
+    assert isinstance(model, torch.nn.Module)
+    model.load_state_dict({n.removeprefix("module."): t for n, t in state.items()}, strict=True)

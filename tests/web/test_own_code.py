@@ -9,6 +9,8 @@ import streamlit as st
 
 from inspector.errors import RefusedContent, UsageError
 from inspector.web import own_code
+from inspector.web.front.keys import code_key
+from inspector.web.front.start import offer_of_code
 
 MODEL = "from torch import nn\nbuild = lambda: nn.Linear(3, 2)\n"
 
@@ -57,13 +59,29 @@ def test_behind_a_proxy_it_is_not_offered(root, serve, header):
     assert not serve(**{header: "127.0.0.1"})
 
 
-def test_it_can_be_forbidden_and_needs_a_folder(root, serve, monkeypatch):
+def test_it_can_be_forbidden_and_without_a_folder_needs_the_code_key(root, serve, monkeypatch):
     monkeypatch.setenv("INSPECTOR_CODE", "off")
     assert not serve()
     monkeypatch.setenv("INSPECTOR_CODE", "on")
     assert serve() and not serve("0.0.0.0")
     monkeypatch.delenv("INSPECTOR_ROOT")
+    assert not serve() and own_code.is_offered()
+    monkeypatch.setattr(st, "session_state", {own_code._UNLOCKED: True})
+    assert serve() and not serve("0.0.0.0") and not serve(Via="1.1 proxy")
+    monkeypatch.setenv("INSPECTOR_CODE", "off")
     assert not serve()
+
+
+def test_the_terminal_names_the_code_key_only_where_a_page_would_ask_for_it(root, serve, monkeypatch):
+    serve()
+    assert offer_of_code() == ""  # The token at the door is enough.
+    monkeypatch.delenv("INSPECTOR_ROOT")
+    assert offer_of_code().endswith(code_key().secret) and len(code_key().secret) == 12
+    monkeypatch.setenv("INSPECTOR_CODE", "off")
+    assert offer_of_code() == ""
+    monkeypatch.delenv("INSPECTOR_CODE")
+    serve("0.0.0.0")
+    assert offer_of_code() == ""
 
 
 @pytest.mark.parametrize("where", ["../outside.py", "link.py", "/etc/passwd.py", "missing.py"])

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from inspector.jobs.client import Client
 from inspector.web import own_code, uploads
 from inspector.web.explain.pictures import Picture
+from inspector.web.front.keys import code_key
 from inspector.web.session import Hand
 
 NET = """
@@ -234,8 +235,8 @@ def test_on_a_server_of_others_no_page_offers_to_run_code(own: AppTest, monkeypa
     for page in ("architecture", "explain"):
         _page(own, page)
         assert not own.exception
-        assert not any(box.label == "The network's code" for box in own.text_area)
-    assert "was not recognised" in own.error[0].value
+        assert not any(box.label in ("The network's code", "Code key") for box in [*own.text_area, *own.text_input])
+        assert "`python -m inspector app` on your own machine" in _says(own)
 
 
 def test_without_workers_the_file_s_weights_stay_out_of_one_s_own_code(
@@ -319,10 +320,51 @@ def test_explain_offers_own_code_for_what_is_only_near_a_known_network(own: AppT
 def test_where_own_code_is_not_offered_the_pages_say_how_it_is(
     own: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("INSPECTOR_ROOT")
+    monkeypatch.setenv("INSPECTOR_CODE", "off")
     _take_near(own, tmp_path)
     for page in ("architecture", "explain"):
         _page(own.run(), page)
         assert not own.exception and not own.error
         told = _says(own) + "".join(str(one.value) for one in own.info)
-        assert told.count("python -m inspector app --root FOLDER") == 1
+        assert told.count("`python -m inspector app` without INSPECTOR_CODE=off") == 1
+
+
+def test_a_server_without_a_folder_asks_for_the_key_of_its_terminal_and_then_for_the_code(
+    own: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("INSPECTOR_ROOT")
+    _page(own, "explain")
+    assert not own.exception and not own.error
+    (box,) = own.text_input
+    assert box.label == "Code key" and not own.radio
+    box.set_value("not the key").run()
+    assert "not this server's code key" in own.error[0].value and not own.text_area
+    (box,) = own.text_input
+    box.set_value(code_key().secret).run()
+    assert not own.exception and not own.error
+    (way,) = [one for one in own.radio if one.label == "Your code"]
+    assert way.options == ["pasted"]
+    own.text_area[0].set_value(NET).run()
+    own.button(key="code-run").click().run()
+    assert not own.exception and not own.error
+    assert "Your code with the file's weights, loaded strictly" in _says(own)
+    # The next page of the same visit does not ask again.
+    _page(own, "architecture")
+    assert not own.exception and not any(box.label == "Code key" for box in own.text_input)
+
+
+def test_wrappers_are_offered_to_be_taken_off_only_where_some_lie_around_the_weights(
+    own: AppTest, tmp_path: Path
+) -> None:
+    def offered() -> list[str]:
+        _page(own, "overview")
+        assert not own.exception and not own.error
+        links = [str(one.proto.label) for one in own.get("page_link")]
+        return [label for label in links if label.startswith(("Take its", "Run it", "Compare with"))]
+
+    rest = ["Run it with your own code", "Compare with your model's keys or another file"]
+    assert offered() == ["Take its wrappers off", *rest]
+    torch.save(_made().state_dict(), tmp_path / "bare.pth")
+    stored = uploads.the_store().put_bytes((tmp_path / "bare.pth").read_bytes(), name="bare.pth", owner="me")
+    own.session_state["hand"] = Hand(sha256=stored.sha256, name="bare.pth")
+    assert offered() == rest

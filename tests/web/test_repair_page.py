@@ -176,6 +176,41 @@ def test_groups_of_an_optimizer_are_asked_about(app: AppTest, tmp_path: Path) ->
     assert torch.load(made, weights_only=True)["optimizer"]["param_groups"][0]["params"] == [0, 1, 2]
 
 
+def test_averaged_weights_are_written_under_their_own_name_and_without_an_optimizer(
+    app: AppTest, tmp_path: Path
+) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    state = {f"module.{n}": t for n, t in model.state_dict().items()}
+    torch.save(model.state_dict(), tmp_path / "goal.pth")
+    stored = uploads.the_store().put_bytes((tmp_path / "goal.pth").read_bytes(), name="goal.pth", owner="me")
+    remember(app, [Hand(sha256=stored.sha256, name="goal.pth")])
+    averaged = {n: 2 * t for n, t in state.items()}
+    held = {"model": state, "model_ema": averaged, "optimizer": optimizer.state_dict()}
+    _open(app, held, tmp_path, way="file")
+    meant = f"state-of/{app.session_state['hand'].sha256}"
+    # The quiet twin: of the trained weights it can go along.
+    app.session_state[meant] = ("model",)
+    app.run()
+    assert [box for box in app.checkbox if box.key == "optimizer"]
+    app.session_state[meant] = ("model_ema",)
+    app.run()
+    assert not app.exception and not app.error
+    assert not [box for box in app.checkbox if box.key == "optimizer"]
+    assert any("Without its optimizer" in one.value and "averaged" in one.value for one in app.caption)
+    assert ">holds<" in _html(app)
+    app.button(key="write").click().run()
+    finish(app)
+    assert not app.exception and not app.error
+    lines = "\n".join(one.value for one in app.code)
+    assert "own_model_ema_repaired.safetensors" in lines
+    # The proofs of the written file are the same and more: they stand once.
+    assert _html(app).count("bit for bit the file") == 1
+
+
 def test_own_code_is_not_offered_to_others(app: AppTest, own: Path, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(own_code, "_headers", lambda: {"Host": "example.org"})
     _open(app, {"a": torch.ones(2)}, tmp_path)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from inspector.error_messages.loading_code.entry import Code, Fault, Found, is_assigned_to, written
-from inspector.error_messages.loading_code.events import Is, Scope, dotted
+from inspector.error_messages.loading_code.events import Is, Load, Scope, dotted
 
 _TRAINS = frozenset({"backward", "zero_grad", "Trainer", "GradScaler", "CrossEntropyLoss", "fit"})
 _INFERS = frozenset({"no_grad", "inference_mode", "argmax", "softmax", "topk", "sigmoid"})
@@ -27,11 +27,27 @@ def _lax(code: Code) -> Iterator[Found]:
                 why="Where no name fits, nothing is loaded and nothing is raised: the model keeps the weights that "
                 "it was built with.",
                 steps=(
+                    *_nested(code, load),
                     "Read which keys are missing and unexpected.",
                     "Behind loading, inspector.check_loaded(model, path) says which tensors are the file's.",
                 ),
                 patch=f"result = {written(load.node)}\nprint(result.missing_keys, result.unexpected_keys)",
             )  # fmt: skip
+
+
+def _nested(code: Code, load: Load) -> tuple[str, ...]:
+    """How to see whether what torch.load gives is a training checkpoint, where no file and no saving tells it."""
+    read = load.given.read
+    if load.given.is_ is not Is.READ or read is None or not read.is_torch or load.argument is None:
+        return ()
+    if code.checkpoint is not None or code.save_of(read) is not None:
+        return ()
+    given = written(load.argument)
+    return (
+        'A training checkpoint often holds its weights one level down, under "model" or "state_dict" say: '
+        f'print(list({given})[:5]) shows it. If one stands there, load {given}["model"], or what it is called. With '
+        "Repair page's box for code, and inspector explain-error CODE FILE, name the place in the file.",
+    )
 
 
 def _no_eval(code: Code) -> Iterator[Found]:

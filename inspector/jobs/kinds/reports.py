@@ -16,8 +16,8 @@ from inspector.doctor.maps_report import FeatureMaps
 from inspector.doctor.own_code import trace_code, with_source
 from inspector.doctor.report import Trace
 from inspector.doctor.run import Wish, input_numel, trace_known
-from inspector.errors import NeedsValues
-from inspector.exports.optimizer import plan_optimizers
+from inspector.errors import ExportError, NeedsValues
+from inspector.exports.optimizer import find_staying, plan_optimizers
 from inspector.feature_maps import feature_maps_of
 from inspector.flops.count import count_costs
 from inspector.flops.forwards import memory_of, time_of
@@ -32,6 +32,7 @@ from inspector.health.examine import examine
 from inspector.health.report import HealthReport
 from inspector.health.spectra import MOST_NUMEL, measure_spectra, working_nbytes
 from inspector.health.spectrum_report import SpectrumReport
+from inspector.jobs.asked import OptimizerFacts
 from inspector.jobs.bench import Bench
 from inspector.jobs.kinds.files import checkpoint_of, ready_of, recognition_of, state_of
 from inspector.jobs.kinds.memory import weights_nbytes
@@ -229,10 +230,15 @@ def _need_weights(bench: Bench, nbytes: int) -> None:
         bench.need(4 * nbytes)
 
 
-def optimizer_groups(bench: Bench, file: FileRef, plan: RepairPlan, target: Target) -> tuple[str, ...]:
-    """What is to be confirmed about the groups of the file's optimizers. Raises ExportError where none can go along."""
-    goings = plan_optimizers(checkpoint_of(bench, file), plan, target)
-    return tuple(going.map.asks for going in goings if going.map.asks)
+def optimizer_groups(bench: Bench, file: FileRef, plan: RepairPlan, target: Target) -> OptimizerFacts:
+    """Whether the file's optimizers can go along, and what is to be confirmed about their groups."""
+    try:
+        goings = plan_optimizers(checkpoint_of(bench, file), plan, target)
+    except ExportError as error:
+        return OptimizerFacts(refusal=error.says)
+    staying = find_staying(goings)
+    asks = tuple(going.map.asks for going in goings if going.map.asks)
+    return OptimizerFacts(asks=asks, refusal=staying.says if staying is not None and not staying.map.asks else "")
 
 
 def surgery(bench: Bench, file: FileRef, steps: tuple[Operation, ...]) -> SurgeryReport:

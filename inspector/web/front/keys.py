@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from inspector.errors import UsageError
 
@@ -58,6 +59,17 @@ def key_from(environment: Mapping[str, str], *, needed: bool) -> Key | None:
     if token or needed or user_header:
         return Key(secret=token or secrets.token_urlsafe(24), user_header=user_header)
     return None
+
+
+@lru_cache(maxsize=1)
+def code_key() -> Key:
+    """Of this process: shown to a page by whoever started the server, who alone reads its terminal. 72 random bits."""
+    return Key(secret=secrets.token_urlsafe(9))
+
+
+def code_is_off(environment: Mapping[str, str]) -> bool:
+    """Whether the operator forbids own code."""
+    return environment.get("INSPECTOR_CODE", "").lower() in {"off", "0", "no", "false"}
 
 
 class Attempts:

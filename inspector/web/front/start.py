@@ -16,6 +16,8 @@ from inspector.jobs.walls import what_is_missing
 from inspector.web.exports_kept import the_kept
 from inspector.web.front.draining import drain_on_sigterm, draining
 from inspector.web.front.gate import TOKEN_FIELD
+from inspector.web.front.hosts import is_loopback
+from inspector.web.front.keys import code_is_off, code_key
 from inspector.web.front.listener import guard, running_server
 from inspector.web.front.request_log import lines_for
 from inspector.web.front.rules import own_rules
@@ -23,6 +25,7 @@ from inspector.web.front.vacancy import clear_when_empty
 from inspector.web.front.variables import LOG, own_limits
 from inspector.web.jobs import the_client
 from inspector.web.provisional import the_uploads
+from inspector.web.server_paths import server_root
 from inspector.web.store import the_store
 
 _SWEEP_SECONDS = 600
@@ -35,7 +38,7 @@ async def started(_app: object) -> AsyncIterator[None]:
     the_store()  # which clears what an end in the middle left
     the_client().start()  # torch takes seconds to import: before anybody asks
     # Standard output may be a log that others read.
-    lines = filter(None, (greeting(), what_is_missing(the_client().settings.workers)))
+    lines = filter(None, (greeting(), offer_of_code(), what_is_missing(the_client().settings.workers)))
     print(
         "", *(f"  {line}" for line in lines), "", sep="\n", flush=True, file=sys.stderr if is_logged() else sys.stdout
     )
@@ -89,6 +92,14 @@ def greeting() -> str:
     if is_logged() and os.environ.get("INSPECTOR_TOKEN"):
         return f"Model Inspector is at {place} and asks for the token that its operator stated."
     return f"Model Inspector asks for a token. Open {entrance()}"
+
+
+def offer_of_code() -> str:
+    """The key with which a page runs own code, where it would ask for one; "" elsewhere."""
+    address = str(st.get_option("server.address") or "")
+    if code_is_off(os.environ) or server_root() is not None or not is_loopback(address):
+        return ""
+    return f"To run your own code, a page asks for the code key: {code_key().secret}"
 
 
 def entrance() -> str:

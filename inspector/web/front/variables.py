@@ -117,8 +117,9 @@ VARIABLES = (
     ),
     Variable(
         name="INSPECTOR_CODE",
-        says="`off`: the Repair page never runs `code:` targets. Otherwise it offers them only on a server that "
-        "listens on this machine alone, with `INSPECTOR_ROOT` set, for a file whose content you agreed to run.",
+        says="`off`: the pages never run `code:` targets. Otherwise they offer them only on a server that listens on "
+        "this machine alone, for code whose content you agreed to run, and without `INSPECTOR_ROOT` only to whom has "
+        "the code key that the server prints at its start.",
     ),
     Variable(
         name="INSPECTOR_TOKEN",

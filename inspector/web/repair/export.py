@@ -9,7 +9,7 @@ import streamlit as st
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import StateRole
-from inspector.errors import ExportError
+from inspector.jobs.asked import OptimizerFacts
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.keys.report import RepairPlan
@@ -29,8 +29,11 @@ class _Training:
     by_kind: bool = False
 
 
-def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: Against) -> None:
-    """Choose, write, check, hand out. against: a file is only written if these answers agree, too."""
+def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, against: Against) -> bool:
+    """Choose, write, check, hand out; whether the proofs of a written file stand there.
+
+    against: a file is only written if these answers agree, too.
+    """
     options = writing.choose_options()
     training = _ask_training(hand, plan, target, asked)
     if training.optimizer:
@@ -41,16 +44,22 @@ def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, agains
         more = (plan, target, destination, training.optimizer, training.by_kind, against.held_for(target))
         return writing.job_of("repaired", hand, *more)
 
-    stem = f"{writing.stem_of(hand.name)}_repaired"
+    stem = f"{writing.stem_of(hand.name, reports.checkpoint_of(hand), plan.state_dict)}_repaired"
     # A training checkpoint has its weights where the file had them; a bare state dict became an entry of one.
     access = (plan.access or plan.state_dict or ("state_dict",)) if training.optimizer else ()
     lines_of = partial(written_code, plan=plan, spec=target.spec, access=access)
-    writing.write_button(slot, lambda: writing.write(job, options, name="repaired", stem=stem), lines_of=lines_of)
+    return writing.write_button(
+        slot, lambda: writing.write(job, options, name="repaired", stem=stem), lines_of=lines_of
+    )
 
 
 def _ask_training(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> _Training:
     checkpoint = reports.checkpoint_of(hand)
     if not any(s.role is StateRole.OPTIMIZER for s in checkpoint.state_dicts):
+        return _Training()
+    facts = _optimizer_facts(hand, plan, target, asked)
+    if facts.refusal:
+        st.caption(plain(f"Without its optimizer. {facts.refusal}"))
         return _Training()
     if not st.checkbox(
         "With its optimizer: one .pth in which the optimizer's state follows the renamed parameters",
@@ -58,7 +67,7 @@ def _ask_training(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> _
         help="A whole training checkpoint, to go on training from; format, type and files above do not apply.",
     ):
         return _Training()
-    question = _open_groups(hand, plan, target, asked)
+    question = "; ".join(facts.asks)
     by_kind = bool(question) and st.checkbox(
         plain(f"The optimizer's groups were made by kind of parameter: {question}"),
         key="optimizer-groups",
@@ -67,8 +76,10 @@ def _ask_training(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> _
     return _Training(optimizer=True, by_kind=by_kind)
 
 
-def _open_groups(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> str:
-    """What is to be confirmed about the optimizer's groups, "" for nothing."""
+def _optimizer_facts(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> OptimizerFacts:
+    """Whether the optimizer can go along, and what is to be confirmed about its groups."""
+    if plan.gathered:
+        return OptimizerFacts(refusal="The parts of the model lie apart, and none says in which order it took them.")
     file = reports.file_of(hand)
     job = Job(
         kind="optimizer-groups",
@@ -76,8 +87,5 @@ def _open_groups(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> st
         known_by=(file, asked, reports.target_key(target)),
         near=hand.sha256,
     )
-    try:
-        asks: tuple[str, ...] = jobs.ask(job, says="Looking at the optimizer")
-    except ExportError:
-        return ""  # Writing says it.
-    return "; ".join(asks)
+    facts: OptimizerFacts = jobs.ask(job, says="Looking at the optimizer")
+    return facts

@@ -23,7 +23,7 @@ _WAYS = {
 def choose_target(hand: Hand, own: Target | None) -> tuple[Target | None, str]:
     """(the target, why it is that one); None until the visitor has chosen."""
     others = [r.hand for r in session.recent() if r.hand.sha256 != hand.sha256]
-    possible = {"own": own is not None, "file": bool(others), "code": own_code.is_allowed()}
+    possible = {"own": own is not None, "file": bool(others), "code": own_code.is_offered()}
     ways = [way for way in _WAYS if possible.get(way, True)]
     if own is None:
         # Nobody knows its model by name, so the visitor's own list of keys is the likelier target.

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from inspector.checkpoint.layout import fraction_lost
-from inspector.checkpoint.types import StateDict
+from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError
 from inspector.units import counted
 from inspector.web import next_steps, reports, writing
 from inspector.web.session import Hand
 from inspector.web.text import plain
 
+if TYPE_CHECKING:
+    from inspector.exports.unwrap import Unwrapped
 
-def show_unwrap(hand: Hand, state: StateDict) -> None:
-    """Say what would come off and write it; nothing is drawn where nothing is wrapped."""
+
+def is_wrapped(hand: Hand, state: StateDict) -> bool:
+    """Whether something comes off."""
+    try:
+        return bool(_unwrapped(reports.checkpoint_of(hand), state).says)
+    except ExportError:
+        return False
+
+
+def _unwrapped(checkpoint: Checkpoint, state: StateDict) -> Unwrapped:
+    """Raises ExportError where the names do not come apart."""
     from inspector.exports.unwrap import only_weights, unwrap
 
-    checkpoint = reports.checkpoint_of(hand)
     joined = 0
-    with suppress(ExportError):  # Several sets of weights: the one that was chosen above is meant.
+    with suppress(ExportError):  # Several sets of weights: the one that was chosen is meant.
         whole, joined = only_weights(checkpoint)
         likeliest = whole is not None and checkpoint.weights is not None and checkpoint.weights.path == state.path
         state, joined = (whole, joined) if whole is not None and likeliest else (state, 0)
+    return unwrap(state, joined=joined)
+
+
+def show_unwrap(hand: Hand, state: StateDict) -> None:
+    """Say what would come off and write it; nothing is drawn where nothing is wrapped."""
+    checkpoint = reports.checkpoint_of(hand)
     try:
-        found = unwrap(state, joined=joined)
+        found = _unwrapped(checkpoint, state)
     except ExportError as error:
         st.caption(plain(str(error)))
         return
@@ -42,6 +59,6 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
         return
     options = writing.choose_options("unwrap-")
     slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
-    stem = f"{writing.stem_of(hand.name)}_unwrapped"
+    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_unwrapped"
     job = writing.as_is(hand, found.state)
     writing.write_button(slot, lambda: writing.write(job, options, name="unwrapped", stem=stem), key="unwrap-write")
