@@ -134,10 +134,10 @@ def _none(peek: FolderPeek, files: Mapping[str, int], behind: int) -> InspectorE
             return UnknownFormat(
                 f"{peek.folder.name} is a {peek.folder.kind} without a checkpoint: {error.says}", hint=error.hint
             )
-    error = name_folder(peek.folder)
+    unnamed = name_folder(peek.folder)
     if not behind:
-        return error
-    return type(error)(
+        return unnamed
+    return type(unnamed)(
         f"None of the {_MOST_LOOKS} files of {peek.folder.name} that were looked at is a checkpoint; "
         f"{counted(behind, 'more file was', 'more files were')} not.",
         hint="Open the one that you mean by itself; `inspector scan` looks at every one.",
