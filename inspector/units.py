@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from inspector.errors import UsageError
 
@@ -109,6 +109,45 @@ def shorten_middle(text: str, width: int = 48) -> str:
     keep = width - 1
     head = keep * 2 // 5
     return f"{text[:head]}…{text[len(text) - (keep - head) :]}"
+
+
+def shorten_apart(names: Sequence[str], width: int = 48) -> list[str]:
+    """Long keys that stand below each other: short, and no two alike that are not.
+
+    What all of them begin with goes, whole segments of it, then each one's middle. Where that makes some alike, their
+    words become initials from the left ("f.10.b.3.0.weight"), as numbers tell layers apart; what is still alike then
+    stays whole.
+    """
+    segments = [name.split(".") for name in names]
+    common = 0
+    if len(set(names)) > 1 and any(len(name) > width for name in names):
+        shortest = min(map(len, segments))
+        while common < shortest - 1 and len({parts[common] for parts in segments}) == 1:
+            common += 1
+    bare = [f"…{'.'.join(parts[common:])}" if common else ".".join(parts) for parts in segments]
+    short = [shorten_middle(name, width) for name in bare]
+    others: tuple[Callable[[str], str], ...] = (
+        lambda name: shorten_middle(_with_initials(name, width), width),
+        lambda name: name,
+    )
+    for other in others:
+        meant: dict[str, set[str]] = {}
+        for text, name in zip(short, bare, strict=True):
+            meant.setdefault(text, set()).add(name)
+        short = [text if len(meant[text]) == 1 else other(name) for text, name in zip(short, bare, strict=True)]
+    return short
+
+
+def _with_initials(name: str, width: int) -> str:
+    """Its words as initials, from the left, until it is short enough; numbers and the last word stay."""
+    parts = name.split(".")
+    for place, part in enumerate(parts[:-1]):
+        if len(".".join(parts)) <= width:
+            break
+        word = part.lstrip("…")
+        if word[:1].isalpha():
+            parts[place] = part[: len(part) - len(word)] + word[0]
+    return ".".join(parts)
 
 
 def human_duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from inspector.units import (
     human_shape,
     human_share,
     place_in,
+    shorten_apart,
     shorten_middle,
 )
 from tests.house_parsed import house, in_one_worker, tree_of
@@ -124,3 +125,17 @@ def test_the_drawing_writes_numbers_as_the_pages_do() -> None:
     """Its scripts have no steps of their own."""
     scripts = house().package / "web" / "static" / "drawing"
     assert [path.name for path in scripts.glob("*.js") if re.search(r"'\s?[kKMGB]'", path.read_text("utf-8"))] == []
+
+
+def test_long_names_below_each_other_stay_apart_when_shortened() -> None:
+    blocks = [f"module.features.{n}.block.3.0.weight" for n in range(1, 9)]
+    short = shorten_apart([*blocks, "module.classifier.weight"], 22)
+    # By the middle alone eight of them were "module.f…ck.3.0.weight".
+    assert len({shorten_middle(name, 22) for name in blocks}) == 1
+    assert short == [*(f"…f.{n}.block.3.0.weight" for n in range(1, 9)), "…classifier.weight"]
+    assert shorten_apart(["conv1.weight", "conv2.weight"], 22) == ["conv1.weight", "conv2.weight"]
+    # Numbers tell nothing here, so that they stay whole; the same name twice is no clash.
+    words = [f"encoder.{word}.{'projection' * 3}.weight" for word in ("attention", "attributes")]
+    assert shorten_apart(words, 12) == [f"…{word.removeprefix('encoder.')}" for word in words]
+    assert shorten_apart(["a" * 40] * 2, 10) == [shorten_middle("a" * 40, 10)] * 2
+    assert shorten_apart([], 10) == []

@@ -21,7 +21,7 @@ from inspector.flops.report import CostReport
 from inspector.params.report import ParameterReport
 from inspector.render.figure_table import in_matrix, in_table
 from inspector.render.visible import visible
-from inspector.units import human_bytes, human_count, human_macs, human_share, shorten_middle
+from inspector.units import human_bytes, human_count, human_macs, human_share, shorten_apart
 from inspector.weights.report import Fingerprint, Histogram
 
 _CLEAR = "rgba(0,0,0,0)"
@@ -102,7 +102,7 @@ def fingerprint_figure(strip: Fingerprint, *, labels: int = _MOST_LABELS, width:
         autorange="reversed",
         tickmode="array",
         tickvals=shown,
-        ticktext=[plain_text(shorten_middle(html.unescape(name), width)) for name in shown],
+        ticktext=[plain_text(name) for name in shorten_apart([html.unescape(name) for name in shown], width)],
         showgrid=False,
     )
     return dressed(figure, height=min(900, max(220, 90 + 16 * len(names))))
@@ -168,7 +168,7 @@ def macs_bars(report: CostReport, *, top: int = 20) -> go.Figure:
         autorange="reversed",
         tickmode="array",
         tickvals=paths,
-        ticktext=[shorten_middle(path, 32) for path in paths],
+        ticktext=shorten_apart(paths, 32),
     )
     figure.update_layout(bargap=0.25)
     return dressed(figure, height=90 + 22 * max(3, len(busiest)))

@@ -209,3 +209,16 @@ def test_a_corrected_line_that_keeps_strict_false_says_what_it_does() -> None:
     error = _only(lax)
     assert "strict=False" in error.patch
     assert error.steps[-1].startswith("With strict=False names that do not fit are passed over")
+
+
+def test_a_whole_checkpoint_that_may_be_nested_is_looked_into_where_no_file_tells(tmp_path: Path) -> None:
+    text = "ckpt = torch.load('own.pth')\nmodel.load_state_dict(ckpt{}, strict=False)\n"
+    (first, *_) = _only(text.format("")).steps
+    assert "print(list(ckpt)[:5])" in first and "it is called. The Repair page's box" in first
+    # An entry was taken already, and what was saved here is known.
+    for other in (text.format("['model']"), "torch.save(net.state_dict(), 'own.pth')\n" + text.format("")):
+        assert not any("one level down" in step for step in _only(other).steps)
+    nested = tmp_path / "own.pth"
+    torch.save({"model": {"a.weight": torch.ones(2, 2), "a.bias": torch.ones(2)}, "epoch": 3}, nested)
+    outer, lax = _code_errors(text.format(""), nested)
+    assert "['model']" in outer.says and not any("one level down" in step for step in lax.steps)

@@ -45,7 +45,7 @@ def _nested(code: Code, load: Load) -> tuple[str, ...]:
     given = written(load.argument)
     return (
         'A training checkpoint often holds its weights one level down, under "model" or "state_dict" say: '
-        f'print(list({given})[:5]) shows it. If one stands there, load {given}["model"], or what it is called. With '
+        f'print(list({given})[:5]) shows it. If one stands there, load {given}["model"], or what it is called. The '
         "Repair page's box for code, and inspector explain-error CODE FILE, name the place in the file.",
     )
 
