@@ -84,7 +84,7 @@ if plan is not None and plan.rules:
     st.header("Rules")
     lists.show_rules(plan)
 if plan is not None and plan.certificate:
-    st.caption(plain(f"Why each tensor belongs there: {lists.certificate(plan)}"))
+    st.caption(plain(f"Placed: {lists.certificate(plan)}."))
 
 broken = not_whole(checkpoint, plan) if plan is not None and plan.complete else ()
 if plan is not None and broken:

@@ -10,7 +10,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from inspector.keys.report import Evidence
 from inspector.web import own_code, uploads
+from inspector.web.repair import lists
 from inspector.web.session import Hand
 from tests.web.finishing import finish
 from tests.web.recents import opened_before, remember
@@ -196,6 +198,7 @@ def test_averaged_weights_are_written_under_their_own_name_and_without_an_optimi
     app.session_state[meant] = ("model",)
     app.run()
     assert [box for box in app.checkbox if box.key == "optimizer"]
+    assert any("4 tensors by the rules above" in one.value for one in app.caption)
     app.session_state[meant] = ("model_ema",)
     app.run()
     assert not app.exception and not app.error
@@ -295,3 +298,7 @@ def test_a_link_has_the_state_dict_and_one_that_names_none_is_no_harm(app: AppTe
         fresh.switch_page("pages/weights.py").run()
         assert not fresh.exception
         assert fresh.selectbox[0].label == "State dict" and fresh.selectbox[0].value == chosen
+
+
+def test_every_reason_for_a_place_has_words() -> None:
+    assert set(lists._WHY) == set(Evidence)

@@ -12,7 +12,7 @@ from inspector.checkpoint.types import StateDict
 from inspector.findings import Finding
 from inspector.keys.folding import Fold, fold, search
 from inspector.keys.placing.left_over import LeftOver
-from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse
+from inspector.keys.report import Cost, Evidence, KeyReport, RepairPlan, RuleUse
 from inspector.render.json import as_json
 from inspector.render.plan_table import PlanRow, find_rows, plan_rows, rows_csv
 from inspector.units import counted, human_shape
@@ -22,6 +22,15 @@ from inspector.web.trees import arrow, badge, table
 
 _PATTERNS = 60
 _UNFOLDED = 200
+_WHY = {
+    Evidence.EXACT_NAME: "by the same name and shape",
+    Evidence.RULE: "by the rules above",
+    Evidence.WORDS: "by a name that means the same",
+    Evidence.UNIQUE_TOKEN: "by a shape that nothing else has",
+    Evidence.ORDER_ONLY: "by their order alone",
+    Evidence.SYMMETRIC: "by their order alone, where a neighbour of the same shape would fit as well",
+    Evidence.CHOSEN: "as you chose",
+}
 _SEARCHED = 24  # names, above which a list gets a field to search it
 
 
@@ -38,8 +47,8 @@ def _rule_row(use: RuleUse) -> tuple[str, ...]:
 
 
 def certificate(plan: RepairPlan) -> str:
-    """How many placed tensors rest on what, in one line."""
-    return " · ".join(f"{kind.value}: {count:,}" for kind, count in plan.certificate)
+    """Why each placed tensor belongs where it is, in one sentence."""
+    return "; ".join(f"{counted(count, 'tensor')} {_WHY[kind]}" for kind, count in plan.certificate)
 
 
 def show_left_over(left: LeftOver, *, waiting: bool = False, lost: int = 0) -> None:
