@@ -230,6 +230,19 @@ def settle(
     )
 
 
+def adapt(link: Link, *, rule: str, reason: str, value: str) -> Step:
+    """A step that makes a tensor of another shape into the target's, at the cost of what it held."""
+    return settle(
+        link,
+        rule=rule,
+        kind=StepKind.ADAPT,
+        reason=reason,
+        cost=Cost.LOSSY,
+        shape=link.target.shape,
+        value=value,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """One way to write a rule's renaming in Python. line: uses `key` and assigns it; apply: the same, for checking."""

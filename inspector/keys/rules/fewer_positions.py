@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.keys.placing.words import read
-from inspector.keys.report import Cost, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.report import Cost, Step
+from inspector.keys.rules.entry import Leftovers, Link, Rule, adapt
 
 _LEAST = 5
 
@@ -42,15 +42,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         return
     old, new = ((x.shape or (0, 0))[-2] for x in (link.source, link.target))
     says = f"{old:,} positions in the file, {new:,} in the target: the first are kept."
-    yield settle(
-        link,
-        rule=RULE.id,
-        kind=StepKind.ADAPT,
-        reason=says,
-        cost=Cost.LOSSY,
-        shape=link.target.shape,
-        value="first-rows",
-    )
+    yield adapt(link, rule=RULE.id, reason=says, value="first-rows")
 
 
 RULE = Rule(

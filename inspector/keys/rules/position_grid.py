@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 
 from inspector.keys.placing.roles import split_name
-from inspector.keys.report import Cost, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.report import Cost, Step
+from inspector.keys.rules.entry import Leftovers, Link, Rule, adapt
 
 NAMES = ("pos_embed", "pos_embedding", "position_embeddings", "position_embedding", "positional_embedding")
 _MOST_TOKENS = 2
@@ -39,15 +39,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     link, tokens = found[0]
     old, new = (math.isqrt((x.shape or (0, 0, 0))[1] - tokens) for x in (link.source, link.target))
     says = f"A grid of {old} x {old} in the file, of {new} x {new} in the target: resized bicubically."
-    yield settle(
-        link,
-        rule=RULE.id,
-        kind=StepKind.ADAPT,
-        reason=says,
-        cost=Cost.LOSSY,
-        shape=link.target.shape,
-        value=f"resize-grid:{tokens}",
-    )
+    yield adapt(link, rule=RULE.id, reason=says, value=f"resize-grid:{tokens}")
 
 
 RULE = Rule(

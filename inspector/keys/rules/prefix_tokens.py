@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.keys.placing.roles import split_name
-from inspector.keys.report import Ambiguity, Cost, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.report import Ambiguity, Cost, Step
+from inspector.keys.rules.entry import Leftovers, Link, Rule, adapt
 from inspector.keys.rules.position_grid import NAMES, is_square
 
 _MOST_TOKENS = 2
@@ -53,15 +53,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         says = (
             f"{tokens[0]} tokens before the grid in the file, {tokens[1]} in the target: number {at + 1} is left out."
         )
-        yield settle(
-            link,
-            rule=RULE.id,
-            kind=StepKind.ADAPT,
-            reason=says,
-            cost=Cost.LOSSY,
-            shape=link.target.shape,
-            value=f"drop-token:{at}",
-        )
+        yield adapt(link, rule=RULE.id, reason=says, value=f"drop-token:{at}")
 
 
 def _ask(link: Link, left: Leftovers) -> str | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from inspector.keys.operations.computed import COMPUTED
 from inspector.keys.placing.roles import split_name
 from inspector.keys.report import Cost, Evidence, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.rules.entry import Leftovers, Link, Rule, adapt
 
 _TABLE, _INDEX = "relative_position_bias_table", "relative_position_index"
 _CLASS_TOKEN = 3
@@ -46,13 +46,10 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     if any(_side((link.target.shape or (0,))[0] - kept) != 0 for link in settled):
         return  # some of the windows are of another size: two networks
     for link, _ in tables:
-        yield settle(
+        yield adapt(
             link,
             rule=RULE.id,
-            kind=StepKind.ADAPT,
             reason=f"A window of {old} x {old} in the file, of {new} x {new} in the target: resized bicubically.",
-            cost=Cost.LOSSY,
-            shape=link.target.shape,
             value=f"resize-table:{kept}",
         )
     pairs = COMPUTED["window-pairs"]
