@@ -48,10 +48,7 @@ def why_another(checkpoint: Checkpoint, recognition: Recognition, state: StateDi
     likeliest weights.
     """
     best = recognition.best
-    if best is None or best.exact:
-        return ""
-    entry = load_index().of(best.spec)
-    if not is_called_near(best, is_trunk=entry is not None and holds_trunk(best, entry)):
+    if best is None or best.exact or not _is_near(best):
         return ""
     try:
         plan_to_run(checkpoint, target_of_candidate(best), state)
@@ -67,13 +64,15 @@ def whose_costs(checkpoint: Checkpoint, recognition: Recognition, state: StateDi
     state: None for the likeliest weights.
     """
     best = recognition.best
-    if best is None or best.exact or why_another(checkpoint, recognition, state):
+    if best is None or best.exact:
         return ""
     missing: list[str] = []
     try:
         plan = plan_to_run(checkpoint, target_of_candidate(best), state)
         beside = [s.source for s in plan.steps if s.kind is StepKind.DROP and s.source is not None]
     except KeysDoNotFit:
+        if _is_near(best):
+            return ""
         beside, missing = list(best.extra), [name for name in best.missing if not is_bookkeeping(name)]
     beside = [name for name in beside if not is_bookkeeping(name)]
     parts = []
@@ -86,6 +85,12 @@ def whose_costs(checkpoint: Checkpoint, recognition: Recognition, state: StateDi
     if not parts:
         return ""
     return f"The pass, its costs and its drawing are those of the whole {best.spec.label}: {', and '.join(parts)}."
+
+
+def _is_near(best: Candidate) -> bool:
+    """Whether the file is only near it: neither it, nor a part of it, nor something that contains it."""
+    entry = load_index().of(best.spec)
+    return is_called_near(best, is_trunk=entry is not None and holds_trunk(best, entry))
 
 
 def _first(names: Sequence[str]) -> str:
