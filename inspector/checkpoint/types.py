@@ -132,8 +132,8 @@ class TensorInfo:
         return count
 
     def moved(self, name: str, path: tuple[str, ...], storage_id: str | None) -> TensorInfo:
-        """The same tensor under another name, at another place: `replace`, which asks each field by its name, took a
-        third of the opening of shards with a hundred thousand."""
+        """The same tensor under another name, at another place. `replace`, which asks each field by its name, makes the
+        opening of shards with 95,000 tensors a tenth longer (5.9 s of processor time for 5.35)."""
         return TensorInfo(
             name=name,
             path=path,
