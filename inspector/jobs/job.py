@@ -17,7 +17,7 @@ from inspector.installed import own_version
 from inspector.jobs.subjects import FileRef
 
 # A result of another engine is another result; raised where one of the same version would differ.
-_ENGINE = "3"
+_ENGINE = "4"
 
 
 @dataclass(frozen=True, kw_only=True)
