@@ -14,7 +14,7 @@ from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
-from inspector.keys.placing.layouts import lies_as_torch, shown_by, where_from
+from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from
 from inspector.keys.placing.provenance import is_from_the_right, written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
@@ -66,6 +66,8 @@ def draft(
     for link in made.reshaped:
         if not is_from_the_right(link.source, link.target, made.writer, made.reader):
             made.elsewhere |= shown_by(link.source, link.target)
+    if any(stands.shown_in_out(link.source.name) for link in links):
+        made.elsewhere |= Elsewhere.IN_OUT
     if made.writer is not None and made.writer.in_out and lies_as_torch((x.source, x.target) for x in made.placed):
         made.writer = None
     made.steps += [_placing(link) for link in made.placed]

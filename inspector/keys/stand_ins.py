@@ -34,10 +34,15 @@ class StandIns:
 
     def shown_axes(self, source: str, target: str) -> bool:
         """Whether the shape of the whole shows which way round this matrix lies."""
-        return any(
-            known.turned and known.whole.shape != (known.whole.shape or ())[::-1]
-            for known, _ in filter(None, (self.ours.get(source), self.theirs.get(target)))
-        )
+        return _is_shown_turned(self.ours.get(source)) or _is_shown_turned(self.theirs.get(target))
+
+    def shown_in_out(self, source: str) -> bool:
+        """Whether the shape of the file's whole shows that it lies (in, out)."""
+        return _is_shown_turned(self.ours.get(source))
+
+
+def _is_shown_turned(known: tuple[Recast, int] | None) -> bool:
+    return known is not None and known[0].turned and known[0].whole.shape != (known[0].whole.shape or ())[::-1]
 
 
 def stand_in(

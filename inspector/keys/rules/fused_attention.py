@@ -90,16 +90,16 @@ def _claims_pair(name: str) -> str:
     return "v-k" if re.search(r"(^|_|w|to)vk", own) else "k-v"
 
 
-def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> str:
-    """The order that the names around it prove. shapes: as `shapes_of_names` gives them."""
-    in_order = "q-k-v"
+def proves_usual(name: str, shapes: Sequence[str], *, turned: bool) -> bool:
+    """Whether the names around it prove that this whole has query, key and value below each other.
+
+    shapes: as `shapes_of_names` gives them. turned: it lies (in, out).
+    """
     # transformers' Conv1D lies (in, out), and every network that has it splits its columns so.
     if turned and re.search(r"(^|\.)h\.[0-9]+\.(attn|attention)\.c_attn\.", name):
-        return in_order
-    if not in_target:
-        return ""
-    if re.search(r"(^|\.)in_proj_weight$", name) and shown_in(shapes, (r"(^|\.)out_proj\.weight$",)):
-        return in_order
+        return True
+    if re.search(r"(^|\.)in_proj_(weight|bias)$", name) and shown_in(shapes, (r"(^|\.)out_proj\.weight$",)):
+        return True
     timm = (
         _BLOCK + r"qkv\.weight$",
         _BLOCK + r"proj\.weight$",
@@ -109,8 +109,15 @@ def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> 
     if re.search(r"\.attn\.qkv\.", name) and any(
         all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in (timm, _SWIN)
     ):
-        return in_order
-    return in_order if all(shown_in(shapes, (pattern,)) for pattern in PHI) else ""
+        return True
+    return all(shown_in(shapes, (pattern,)) for pattern in PHI)
+
+
+def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> str:
+    """The order that is proved; of what a file holds only Conv1D's, since somebody may have changed the others."""
+    if not (in_target or (turned and ".c_attn." in name)):
+        return ""
+    return "q-k-v" if proves_usual(name, shapes, turned=turned) else ""
 
 
 def _orders(shapes: tuple[Shape, ...]) -> list[Order]:

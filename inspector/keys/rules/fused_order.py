@@ -1,20 +1,22 @@
 """One matrix of query, key and value that gets another code's name: whose order its rows have.
 
-Shape and meaning are the same on both sides, so it would load. Codes that write `qkv`, `in_proj_weight` or `c_attn`
-have the three below each other; `query_key_value` is head by head in BLOOM and GPT-NeoX and below each other in GLM,
-Megatron's `linear_qkv` and InternLM2's `wqkv` are head by head, a `kqv` says its own order. Where the two names may
-mean two orders, the user is asked. Sources: transformers modeling_bloom.py, modeling_gpt_neox.py, modeling_glm.py;
-Megatron-LM core/transformer/attention.py; InternLM2 modeling_internlm2.py.
+Shape and meaning are the same on both sides, so it would load. torch's `in_proj_weight`, GPT-2's `c_attn` and timm's
+`qkv` have the three below each other; another code's `qkv` may be head by head (guided-diffusion's QKVAttentionLegacy),
+`query_key_value` is head by head in BLOOM and GPT-NeoX and below each other in GLM, Megatron's `linear_qkv` and
+InternLM2's `wqkv` are head by head, a `kqv` says its own order. Where the names around one of the two do not prove
+whose it is, the user is asked. Sources: transformers modeling_bloom.py, modeling_gpt_neox.py, modeling_glm.py;
+Megatron-LM core/transformer/attention.py; InternLM2 modeling_internlm2.py; guided-diffusion unet.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inspector.keys.placing.provenance import shapes_of_names
 from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
-from inspector.keys.rules.fused_attention import WHOLE, letters_of
-from inspector.keys.rules.inner_order import AS_IT_IS, by_order
+from inspector.keys.rules.fused_attention import WHOLE, letters_of, proves_usual
+from inspector.keys.rules.inner_order import AS_IT_IS, by_order, leaves_of_file
 from inspector.keys.rules.stacked import heads
 from inspector.units import counted
 
@@ -25,13 +27,23 @@ _SEVERAL = frozenset({"query_key_value", "linear_qkv", "wqkv", "mixed_qkv"})
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     groups: dict[tuple[str, str, int], list[Link]] = {}
-    for link in left.settled:
+    renamed = [link for link in left.settled if _is_renamed(link)]
+    if not renamed:
+        return
+    around = (
+        shapes_of_names(leaf.name for leaf in leaves_of_file(left)),
+        shapes_of_names(tensor.name for tensor in left.target.tensors),
+    )
+    for link in renamed:
         rows = (link.target.shape or (0,))[0]
-        if _may_differ(link):
+        if _may_differ(link, left, *around):
             groups.setdefault((_own(link.source.name), _own(link.target.name), rows), []).append(link)
     for (ours, theirs, rows), links in groups.items():
-        in_file = ours in _SEVERAL or _letters(ours) != "qkv"
         fixed = rows % 3 != 0 or any(link.target.name in left.turned for link in links)
+        # Asked is of the side whose name is known for several orders, else of the one that nothing around it proves.
+        in_file = _has_several(ours) or (
+            not _has_several(theirs) and not proves_usual(links[0].source.name, around[0], turned=fixed)
+        )
         question = _question(links, ours if in_file else theirs, rows, in_file=in_file, fixed=fixed)
         answer = left.questions.ask(question)
         if answer in (None, AS_IT_IS):
@@ -74,12 +86,24 @@ def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixe
     )
 
 
-def _may_differ(link: Link) -> bool:
+def _is_renamed(link: Link) -> bool:
     ours, theirs = link.source.name, link.target.name
-    if by_order(link) or not (WHOLE.search(ours) and WHOLE.search(theirs)):
-        return False
-    one, other = _own(ours), _own(theirs)
-    return one != other and (_letters(one) != _letters(other) or one in _SEVERAL or other in _SEVERAL)
+    return bool(WHOLE.search(ours) and WHOLE.search(theirs)) and _own(ours) != _own(theirs) and not by_order(link)
+
+
+def _may_differ(link: Link, left: Leftovers, in_file: Sequence[str], in_target: Sequence[str]) -> bool:
+    """Whether the two names claim two orders, or one of them stands among names that prove none."""
+    turned = link.target.name in left.turned
+    return not (_is_usual(link.source.name, in_file, turned) and _is_usual(link.target.name, in_target, turned))
+
+
+def _is_usual(name: str, around: Sequence[str], turned: bool) -> bool:
+    """Whether its code has the three below each other for sure."""
+    return not _has_several(_own(name)) and proves_usual(name, around, turned=turned)
+
+
+def _has_several(own: str) -> bool:
+    return own in _SEVERAL or _letters(own) != "qkv"
 
 
 def _own(name: str) -> str:

@@ -23,7 +23,7 @@ AS_IT_IS = "as-it-is"
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    our_shapes = shapes_of_names(leaf.name for leaf in _file(left))
+    our_shapes = shapes_of_names(leaf.name for leaf in leaves_of_file(left))
     their_shapes = shapes_of_names(tensor.name for tensor in left.target.tensors)
     for order in INNER_ORDERS:
         ours, theirs = _way(our_shapes, order), _way(their_shapes, order)
@@ -52,7 +52,8 @@ def by_order(link: Link) -> bool:
     return any(move.rule == same_order.RULE.id for move in link.moves)
 
 
-def _file(left: Leftovers) -> Iterator[Leaf]:
+def leaves_of_file(left: Leftovers) -> Iterator[Leaf]:
+    """Every tensor of the file that is still spoken of."""
     yield from (link.source for link in left.settled)
     yield from (link.source for link in left.reshaped)
     yield from left.extra

@@ -20,6 +20,8 @@ from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 # Fewer names agree by chance.
 _FEWEST = 3
 _MOST_GROUPS = 64
+# layers.-1 is the last of them, and not a separator before a 1.
+_NEGATIVE = re.compile(r"(^|\.)-[0-9]")
 _SEPARATOR = re.compile(r"[^0-9A-Za-z]+")
 _ASCII_SEPARATORS = {i: None for i in range(128) if not chr(i).isalnum()}
 
@@ -138,6 +140,8 @@ def _keeps_numbers(name: str, start: str, option: str, squash: Callable[[str], s
     # What stands whole behind a dot has its numbers whole: most names, and the cut is not searched for.
     if name == option or name.endswith(f".{option}"):
         return True
+    if _NEGATIVE.search(name):
+        return False
     cut = bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
     before, after = name[:cut], name[cut:]
     inside = start and before[-1].isalnum() and after[:1].isalnum() and before[-1].isdigit() == after[0].isdigit()

@@ -186,7 +186,7 @@ def exchanged(scene: Scene, rng: random.Random) -> bool:
         for row in modules[name]:
             place = f"{away}.{str(row.place).rpartition('.')[2]}"
             if place in by_place:
-                lied.add(place)
+                lied |= _held_in(scene, place, row.value)
     if not lied:
         return False
     values = {row.place: row.value for row in scene.rows}
@@ -200,6 +200,14 @@ def exchanged(scene: Scene, rng: random.Random) -> bool:
     scene.rows = [taken(row) if row.place is not None else row for row in scene.rows]
     scene.lied |= lied
     return True
+
+
+def _held_in(scene: Scene, place: str, value: torch.Tensor) -> set[str]:
+    """The place, and its neighbours where several of them lie in one tensor of the file."""
+    if place not in scene.goal or value.numel() <= scene.goal[place].numel():
+        return {place}
+    above, leaf = place.rpartition(".")[0].rpartition(".")[0], place.rpartition(".")[2]
+    return {name for name in scene.goal if name.startswith(f"{above}.") and name.rpartition(".")[2] == leaf}
 
 
 def order_shuffled(scene: Scene, rng: random.Random) -> bool:

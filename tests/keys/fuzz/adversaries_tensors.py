@@ -237,6 +237,8 @@ def tied(scene: Scene, rng: random.Random) -> bool:
     if table not in own or head not in own or table in scene.lied or own[table].value.shape != own[head].value.shape:
         return False
     scene.goal[head] = scene.goal[table]
+    if scene.laid_out:  # a square head among matrices that lie (in, out), and itself as the table lies
+        scene.lied.add(head)
     if rng.random() < 0.5:
         scene.rows = [r for r in scene.rows if r.place != head]
     else:

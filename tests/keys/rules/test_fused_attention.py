@@ -259,6 +259,19 @@ def test_square_matrices_of_a_turned_file_are_asked_about(tmp_path, monkeypatch)
     right(checkpoint, plan, goal, tmp_path, monkeypatch)
 
 
+def test_square_matrices_beside_a_turned_whole_are_asked_about(tmp_path, monkeypatch):
+    """The whole's shape shows that it lies (in, out); its neighbours may, too, and each loads."""
+    torch.manual_seed(6)
+    parts = [torch.randn(4, 4) for _ in "qkv"]
+    out = torch.randn(4, 4)
+    goal = {f"attn.{n}_proj.weight": p for n, p in zip("qkvo", [*parts, out], strict=True)}
+    checkpoint = opened({"attn.qkv.weight": torch.cat(parts).t().contiguous(), "attn.o_proj.weight": out.t()}, tmp_path)
+    waiting = diagnose(checkpoint, target_like(goal), choose={"qkv-order": "q-k-v"}).plan
+    assert [q.id for q in waiting.ambiguities] == ["transposed"] and not waiting.complete
+    plan = diagnose(checkpoint, target_like(goal), choose={"qkv-order": "q-k-v", "transposed": "transposed"}).plan
+    right(checkpoint, plan, goal, tmp_path, monkeypatch)
+
+
 def test_a_square_whole_of_a_turned_file_is_not_taken_apart(file_of, target_of):
     rest = {"mlp.fc1.weight": (12, 4), "mlp.fc1.bias": (12,), "attn.proj.weight": (4, 12)}
     goal = {f"attn.{n}.weight": (4, 12) for n in ("q_proj", "k_proj", "v_proj")} | rest

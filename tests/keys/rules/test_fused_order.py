@@ -81,8 +81,36 @@ def test_fewer_heads_of_key_and_value_are_never_taken_in_silence(saved, target_o
     assert not declined.plan.complete
 
 
-def test_names_of_one_order_are_not_asked_about(saved, target_of):
-    for ours, theirs in (("to_qkv", "qkv"), ("query_key_value", "query_key_value")):
-        file, goal = _sides(ours, theirs)
-        plan = diagnose(_saved(saved, file)[0], target_of(goal)).plan
-        assert "fused-order" not in [q.id for q in plan.ambiguities]
+def test_one_name_on_both_sides_is_not_asked_about(saved, target_of):
+    file, goal = _sides("query_key_value", "query_key_value")
+    plan = diagnose(_saved(saved, file)[0], target_of(goal)).plan
+    assert "fused-order" not in [q.id for q in plan.ambiguities]
+
+
+def test_a_qkv_that_nothing_around_it_proves_is_asked_about(saved, target_of):
+    """guided-diffusion's qkv is head by head, and loads as well."""
+    file, goal = _sides("qkv", "in_proj", out="out_proj")
+    checkpoint, values = _saved(saved, file)
+    asked = diagnose(checkpoint, target_of(goal))
+    assert [q.id for q in asked.plan.ambiguities] == ["fused-order"] and not asked.plan.complete
+    made = _made(checkpoint, diagnose(checkpoint, target_of(goal), choose={"fused-order": f"{HEADS}-heads"}))
+    whole = values["layers.0.attn.qkv.weight"].view(HEADS, 3, WIDTH // HEADS, WIDTH)
+    assert torch.equal(made["blocks.0.attn.in_proj.weight"], whole.transpose(0, 1).reshape(3 * WIDTH, WIDTH))
+
+
+def _blocks(names: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    return {f"blocks.{i}.{name}": shape for i in (0, 1) for name, shape in names.items()}
+
+
+def test_timms_and_torchs_names_prove_one_order(saved, target_of):
+    """Every name of timm's block stands around its qkv, and torch's out_proj beside in_proj_weight."""
+    rest = {f"norm{i}.{end}": (WIDTH,) for i in (1, 2) for end in ("weight", "bias")}
+    rest |= {"mlp.fc1.weight": (32, WIDTH), "mlp.fc2.weight": (WIDTH, 32)}
+    timm = {"attn.qkv.weight": (3 * WIDTH, WIDTH), "attn.qkv.bias": (3 * WIDTH,), "attn.proj.weight": (WIDTH, WIDTH)}
+    own = {"attn.in_proj_weight": (3 * WIDTH, WIDTH), "attn.in_proj_bias": (3 * WIDTH,)}
+    own |= {"attn.out_proj.weight": (WIDTH, WIDTH)}
+    checkpoint, values = _saved(saved, _blocks(timm | rest))
+    report = diagnose(checkpoint, target_of(_blocks(own | rest)))
+    assert "fused-order" not in [q.id for q in report.plan.ambiguities]
+    made = _made(checkpoint, report)
+    assert torch.equal(made["blocks.1.attn.in_proj_weight"], values["blocks.1.attn.qkv.weight"])

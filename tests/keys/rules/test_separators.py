@@ -105,6 +105,20 @@ def test_no_number_is_cut_in_two(file_of, target_of, ordered):
     assert "separators" not in {rule for step in plan.steps for rule in (step.rule, *step.also)}
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_minus_is_no_separator(file_of, target_of, ordered):
+    """layers.-1 and layers.0, as counted from behind, read as layers.1 and layers.0: each loads."""
+    goal = {
+        f"layers.{i}.fc_{j}.{n}": s for i in (0, 1) for j in (1, 2) for n, s in (("weight", (4, 4)), ("bias", (4,)))
+    }
+    ours = {}
+    for name, size in goal.items():
+        _, number, layer, leaf = name.split(".")
+        ours[f"layers.{int(number) - 1}.{layer.replace('_', '')}.{leaf}"] = size
+    report = diagnose(file_of(ours, ordered=ordered), target_of(goal))
+    assert report.plan is None or not report.plan.complete
+
+
 def test_numbers_stay_apart_and_words_whole(file_of, target_of):
     goal = {f"layers.1{i}.weight": (4 + i, 4) for i in range(4)}
     for put in ("layers_1.", "sublayers_1"):
