@@ -50,7 +50,10 @@ if target is None:
     if reports.own_target(hand, state) is None:
         with said():
             unwrapping.show_unwrap(hand, state)
-        next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True)
+        if checkpoint.format == "onnx":
+            next_steps.show_for_onnx(here="repair")
+        else:
+            next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True)
     paste_box()
     st.stop()
 
@@ -112,6 +115,8 @@ elif plan is not None and plan.complete:
 if plan is not None:
     lists.show_plan(plan, state, target, stem_of(hand.name, checkpoint, state.path))
 another = reports.why_another(hand, state) if plan is None or not plan.complete else ""
-if another:
+if another and checkpoint.format == "onnx":
+    next_steps.show_for_onnx(here="repair")
+elif another:
     next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, another=another)
 paste_box()

@@ -56,7 +56,7 @@ def choose_one(
 
 
 def linked_to(slot: str, offered: Container[object]) -> object | None:
-    """What a link asked for there that is not offered; None where it asked for nothing else, or somebody chose since."""
+    """What a link asked for there that is not offered; None for nothing else, or where somebody chose since."""
     linked: dict[str, object] = st.session_state.get(LINKED, {})
     return linked[slot] if slot in linked and linked[slot] not in offered else None
 
