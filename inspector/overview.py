@@ -279,11 +279,11 @@ def _code(checkpoint: Checkpoint) -> Answer:
 
 
 def _beside(unread: Sequence[str]) -> str:
-    """That files which came along were not read for the code that they name."""
+    """That files beside the one shown were not read for the code that they name."""
     more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
     named = ", ".join(shorten_middle(path, 60) for path in unread[:3])
     return (
-        f"{counted(len(unread), 'other file')} that came with it may name code and "
+        f"{counted(len(unread), 'other file')} beside it may name code and "
         f"{'was' if len(unread) == 1 else 'were'} not read for it: {named}{more}."
     )
 

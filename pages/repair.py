@@ -10,7 +10,7 @@ from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
 from inspector.web.proof_table import proof_table
-from inspector.web.repair import choices, lists, proofs, python, targets, unwrapping
+from inspector.web.repair import address, choices, lists, proofs, python, targets, unwrapping
 from inspector.web.repair.export import show_export
 from inspector.web.text import escaped, plain
 from inspector.web.writing import stem_of
@@ -38,6 +38,7 @@ if state is None:
 which = st.container(key="which-state")
 target: Target | None = None
 why = ""
+address.take_up()
 with said():
     target, why = targets.choose_target(hand, reports.own_target(hand, state))
 if target is not None:
@@ -74,7 +75,14 @@ icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusa
 st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:
     st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
-choices.ask(plan, answers, apart=asks)
+choices.note_asked(plan, answers, apart=asks)
+if address.give(answers, plan, target):
+    st.rerun()
+if choices.ask(plan, answers):
+    address.forget(target)
+    st.rerun()
+address.say_left(target)
+address.follow(answers, target)
 
 # The file comes first; what it rests on stands below and is made first, where it takes longer than the boxes.
 download = st.container(key="repaired-file")

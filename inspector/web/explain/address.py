@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from inspector.units import shorten_middle
+from inspector.web.address_line import write_address
 from inspector.web.explain import pictures
 from inspector.web.explain.choices import LINKED
 from inspector.web.explain.slots import beside_slot, class_slot, layer_slot, method_slot
 from inspector.web.session import Hand
 
 _TAKEN = "explain-address"
-_STATIC = Path(__file__).resolve().parents[1] / "static"
-_write = st.components.v2.component("inspector_address", html="", js=(_STATIC / "address.js").read_text("utf-8"))
 #: The highest place that an outline can be drawn at: at 1 it would be a point.
 OUTLINE_TO = 0.95
 # A name of a layer or file; what is longer is none of ours.
@@ -130,4 +128,4 @@ def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...])
 
 def follow(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> None:
     """Write it into the browser's address, in place."""
-    _write(key="explain-address-line", data=chosen(hand, picture, drawing))
+    write_address(chosen(hand, picture, drawing), key="explain-address-line")
