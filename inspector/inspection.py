@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -162,7 +162,7 @@ class _Run:
 
     def cost(self, state: StateDict) -> None:
         from inspector.flops.count import count_costs
-        from inspector.keys.runnable import why_another
+        from inspector.keys.runnable import whose_costs, why_another
 
         best = self.recognition.best if self.recognition else None
         spec = self.target.spec if self.target and self.target.spec else best.spec if best else None
@@ -170,12 +170,14 @@ class _Run:
             self.skipped.append((Question.COSTS.value, "No architecture was recognised, so nothing can be run."))
             return
         given = self.target is not None and self.target.spec is not None
+        whose = ""
         if not given and self.recognition is not None:
             another = why_another(self.checkpoint, self.recognition, state)
             if another:
                 self.skipped.append((Question.COSTS.value, another))
                 return
-        self.costs = count_costs(spec, self.input_size)
+            whose = whose_costs(self.checkpoint, self.recognition, state)
+        self.costs = replace(count_costs(spec, self.input_size), whose=whose)
 
     def measure(self, state: StateDict) -> None:
         from inspector.health.examine import examine

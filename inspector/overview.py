@@ -110,7 +110,7 @@ def _model(inspection: Inspection) -> Answer:
     if (told is None or near) and recognition.structure is not None and recognition.structure.likeness:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
-    says = f"{_program(checkpoint)}{says}{_optimizer_share(checkpoint)}"
+    says = f"{say_program(checkpoint)}{says}{_optimizer_share(checkpoint)}"
     broken, total = partly_lost(checkpoint, state.tensors), counted(len(state.tensors), "tensor")
     if broken:
         # A network of which half is missing is recognised by its header, and is no network to go on with.
@@ -119,7 +119,7 @@ def _model(inspection: Inspection) -> Answer:
     return Answer(topic=Topic.MODEL, says=says, severity=severity)
 
 
-def _program(checkpoint: Checkpoint) -> str:
+def say_program(checkpoint: Checkpoint) -> str:
     """Of an ONNX model, which is a program and no state dict, what it takes and gives: a sentence and a space; "" for
     others."""
     if checkpoint.format != "onnx":
@@ -279,11 +279,11 @@ def _code(checkpoint: Checkpoint) -> Answer:
 
 
 def _beside(unread: Sequence[str]) -> str:
-    """That files which came along were not read for the code that they name."""
+    """That files beside the one shown were not read for the code that they name."""
     more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
     named = ", ".join(shorten_middle(path, 60) for path in unread[:3])
     return (
-        f"{counted(len(unread), 'other file')} that came with it may name code and "
+        f"{counted(len(unread), 'other file')} beside it may name code and "
         f"{'was' if len(unread) == 1 else 'were'} not read for it: {named}{more}."
     )
 

@@ -4,7 +4,19 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from inspector.web import architecture, assumptions, network, own_code, own_network, reports, run_it, states, surgery
+from inspector.overview import say_program
+from inspector.web import (
+    architecture,
+    assumptions,
+    network,
+    next_steps,
+    own_code,
+    own_network,
+    reports,
+    run_it,
+    states,
+    surgery,
+)
 from inspector.web import architecture_views as views
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.forwards import Forward, Known
@@ -27,15 +39,18 @@ if state is None:
     st.stop()
 
 recognition = reports.recognition_of(hand, state)
-st.html(f'<p class="mi-answer">{escaped(in_page_words(recognition.answer))}</p>')
+program = say_program(checkpoint)
+st.html(f'<p class="mi-answer">{escaped(in_page_words(program + recognition.answer))}</p>')
 finding_cards(recognition.findings)
 
 # What is only near a known network has neither its costs nor its drawing.
 another = reports.why_another(hand, state) if recognition.best is not None else ""
 best = recognition.best if not another else None
 if another:
-    own_network.say_another(another)
-if best is None and own_code.is_offered():
+    own_network.say_another(another, with_code=not program)
+if best is None and program:
+    next_steps.show_for_onnx(here="architecture")
+elif best is None and own_code.is_offered():
     # Before all that is told of names and shapes, so that it is in view for whoever comes for it.
     own_network.show_of_architecture(hand, state, recognition)
 elif recognition.best is None:

@@ -5,8 +5,9 @@ import streamlit as st
 from inspector.cam.report import Explanation
 from inspector.errors import InspectorError, UsageError
 from inspector.jobs.subjects import Wanted
+from inspector.overview import say_program
 from inspector.units import human_duration, human_shape, human_share
-from inspector.web import assumptions, jobs, own_network, reports
+from inspector.web import assumptions, jobs, next_steps, own_network, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
 from inspector.web.explain import address, answer, controls, inputs, looking, view
 from inspector.web.explain.channels import show_channels
@@ -31,13 +32,16 @@ hand = need_file(
     "transformer",
     "legacy-dataparallel",
 )
-if reports.checkpoint_of(hand).format == "onnx":
-    st.info(
-        "An ONNX model is not run here. For a heat map, open the PyTorch file that it was exported from.",
-        icon=":material/info:",
-    )
 best = reports.recognition_of(hand).best
 unfit = reports.why_unfit(hand)
+if reports.checkpoint_of(hand).format == "onnx":
+    if best is None or unfit:
+        # One's own code is no way out: an exporter folds and renames what such code would be filled with.
+        st.info(plain(say_program(reports.checkpoint_of(hand)).strip()), icon=":material/info:")
+        next_steps.show_for_onnx()
+        st.stop()
+    says = f"The graph in this ONNX model is not run: the maps are of {best.spec.label} with the file's weights."
+    st.info(plain(says), icon=":material/info:")
 if unfit and not own_network.ask_for_maps(hand, unfit):
     st.stop()
 if best is not None and not unfit and best.spec.assumed and assumptions.ask(best.spec).assumed:

@@ -10,7 +10,7 @@ from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.option_words import in_page_words
 from inspector.web.proof_table import proof_table
-from inspector.web.repair import choices, lists, proofs, python, targets, unwrapping
+from inspector.web.repair import address, choices, lists, proofs, python, targets, unwrapping
 from inspector.web.repair.export import show_export
 from inspector.web.text import escaped, plain
 from inspector.web.writing import stem_of
@@ -38,6 +38,7 @@ if state is None:
 which = st.container(key="which-state")
 target: Target | None = None
 why = ""
+address.take_up()
 with said():
     target, why = targets.choose_target(hand, reports.own_target(hand, state))
 if target is not None:
@@ -50,7 +51,10 @@ if target is None:
     if reports.own_target(hand, state) is None:
         with said():
             unwrapping.show_unwrap(hand, state)
-        next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True)
+        if checkpoint.format == "onnx":
+            next_steps.show_for_onnx(here="repair")
+        else:
+            next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True)
     paste_box()
     st.stop()
 
@@ -71,7 +75,14 @@ icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusa
 st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:
     st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
-choices.ask(plan, answers, apart=asks)
+choices.note_asked(plan, answers, apart=asks)
+if address.give(answers, plan, target):
+    st.rerun()
+if choices.ask(plan, answers):
+    address.forget(target)
+    st.rerun()
+address.say_left(target)
+address.follow(answers, target)
 
 # The file comes first; what it rests on stands below and is made first, where it takes longer than the boxes.
 download = st.container(key="repaired-file")
@@ -112,6 +123,8 @@ elif plan is not None and plan.complete:
 if plan is not None:
     lists.show_plan(plan, state, target, stem_of(hand.name, checkpoint, state.path))
 another = reports.why_another(hand, state) if plan is None or not plan.complete else ""
-if another:
+if another and checkpoint.format == "onnx":
+    next_steps.show_for_onnx(here="repair")
+elif another:
     next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, another=another)
 paste_box()

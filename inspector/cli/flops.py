@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inspector.cli.ending import complain
 from inspector.cli.options import (
     Json,
     State,
@@ -105,11 +106,15 @@ def flops(
     else:
         if inputs:
             raise UsageError("--input is for your own code.", hint="Give --input-size: the other inputs are known.")
-        report = _of_spec(_spec_of(file, state), size, batch=batch, thop=thop, values=values, memory=asked, timed=timed)
+        spec, whose = _spec_of(file, state)
+        report = _of_spec(spec, size, batch=batch, thop=thop, values=values, memory=asked, timed=timed)
+        report = replace(report, whose=whose)
 
     if form != "text" and not json:
         from inspector.render.bill import COLUMNS, bill_csv, bill_markdown, rows_of
 
+        if form == "csv" and report.whose:
+            complain(report.whose)
         rows = rows_of(report, sort=sort)
         made = bill_csv(report, rows, where) if form == "csv" else bill_markdown(report, rows, chosen or COLUMNS)
         typer.echo(made, nl=False)
@@ -145,7 +150,8 @@ def _of_spec(
     return report
 
 
-def _spec_of(file: str, state: str) -> ArchitectureSpec:
+def _spec_of(file: str, state: str) -> tuple[ArchitectureSpec, str]:
+    """(what is counted, where it is more or less than a file holds whose costs these are)."""
     from inspector.architectures.targets import is_architecture, parse_target
 
     if not is_architecture(file):
@@ -154,7 +160,7 @@ def _spec_of(file: str, state: str) -> ArchitectureSpec:
         raise UsageError(f"--state chooses in a file, and {shown_name(file)} is none.", hint="Leave it out.")
     spec = parse_target(file).spec
     assert spec is not None
-    return spec
+    return spec, ""
 
 
 def _parse_input(text: str, batch: int) -> Given:
@@ -169,9 +175,11 @@ def _parse_input(text: str, batch: int) -> Given:
     return Given(name=name, shape=(batch, *size), dtype=dtype, below=2 if dtype in ("int64", "int32", "bool") else 0)
 
 
-def _built_as(file: str, state: str) -> ArchitectureSpec:
-    """What a file is recognised as. Raises UnknownArchitecture, or UsageError for a target without a program."""
+def _built_as(file: str, state: str) -> tuple[ArchitectureSpec, str]:
+    """The same of a file, by what it is recognised as. Raises UnknownArchitecture, or UsageError for a target without a
+    program."""
     from inspector.errors import UnknownArchitecture
+    from inspector.keys.runnable import whose_costs
 
     if file.startswith("keys:"):
         raise UsageError(f"{shown_name(file)} lists names without a model: there is nothing to count.", hint=_COUNTED)
@@ -183,4 +191,4 @@ def _built_as(file: str, state: str) -> ArchitectureSpec:
             recognition.answer, hint="MACs need a model that can be built: name a target instead."
         )
     refuse_another(checkpoint, recognition, chosen)
-    return recognition.best.spec
+    return recognition.best.spec, whose_costs(checkpoint, recognition, chosen)

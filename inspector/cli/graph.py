@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -118,6 +119,7 @@ def _graph_of(file: str, size: tuple[int, ...] | None, state: str) -> Graph:
     refuse_unnamed_code(file)
     from inspector.errors import UnknownArchitecture
     from inspector.graph.sources import graph_of
+    from inspector.keys.runnable import whose_costs
     from inspector.traced import graph_of_code, graph_of_spec
 
     if is_code(file) or is_architecture(file):
@@ -147,7 +149,8 @@ def _graph_of(file: str, size: tuple[int, ...] | None, state: str) -> Graph:
             hint=_WHAT_TO_DO,
         )
     refuse_another(checkpoint, recognition, chosen)
-    return graph_of_spec(recognition.best.spec, size)
+    drawn, whose = graph_of_spec(recognition.best.spec, size), whose_costs(checkpoint, recognition, chosen)
+    return replace(drawn, remarks=(whose, *drawn.remarks)) if whose else drawn
 
 
 def _name_of(file: str) -> str:

@@ -112,7 +112,8 @@ class CostReport:
     input_assumed: what the input's shape rests on where nobody states it, "" where somebody does.
     input_nbytes, parameter_nbytes, buffer_nbytes: each tensor once. trainable: of the parameters, those that take a
     gradient. einsums: (equation, order in which it was contracted, calls). values: the numbers that it ran with: ""
-    for none (on the meta device), otherwise what they were. memory, timing: where they were asked for.
+    for none (on the meta device), otherwise what they were. whose: of a file that holds more or less than what was
+    counted, a sentence on whose costs these are; "" where they are its own. memory, timing: where they were asked for.
     """
 
     __repr__ = short_repr
@@ -141,6 +142,7 @@ class CostReport:
     values: str = ""
     memory: MemoryReport | None = None
     timing: TimingReport | None = None
+    whose: str = ""
 
     @property
     def flops(self) -> int:

@@ -173,7 +173,13 @@ class Client:
     def _checked(self, at: WebAddress, chain: _Chain) -> tuple[str, ...]:
         """The addresses to connect to. Asked of the system once; judged on every request, as redirects differ."""
         place = (at.host, at.port)
-        policy = self.policy
+        policy, trusted = self.policy, at.origin in self.policy.trusted
+        if not trusted:
+            # Before the name is looked up: whether it stands for anything is told by no other sentence.
+            if not policy.passwords and at.authorization:
+                raise AddressRefused("An address with a name and password in it is not taken here.")
+            if not policy.low_ports and at.port not in _USUAL_PORTS and at.port < 1024:
+                raise AddressRefused(f"Port {at.port} is no web server's, and is not asked.")
         literal = as_ip(at.host)
         with self._lock:
             numbers = self._numbers.get(place, ())
@@ -184,18 +190,16 @@ class Client:
                 # Numbers in odd spellings, too: the system takes 0x7f.1 and 2130706433 for addresses.
                 numbers = lines.addresses_of(at.host, at.port, policy.connect_seconds)
             except OSError as error:
+                if not (trusted or chain.private or policy.tells_numbers):
+                    raise lines.no_public_address(at.host) from None
                 raise AddressError(
                     f"The name {at.host} stands for no address here ({error.strerror or error}).",
                     hint="Check the address.",
                 ) from error
             with self._lock:
                 numbers = self._numbers.setdefault(place, numbers)
-        if at.origin in policy.trusted:
+        if trusted:
             return numbers
-        if not policy.passwords and at.authorization:
-            raise AddressRefused("An address with a name and password in it is not taken here.")
-        if not policy.low_ports and at.port not in _USUAL_PORTS and at.port < 1024:
-            raise AddressRefused(f"Port {at.port} is no web server's, and is not asked.")
         if not chain.private:
             if policy.proxy and at.host.endswith(_OWN_NAMES):
                 raise AddressRefused(f"{at.host} is a name of a machine's own network, and is not asked.")

@@ -70,8 +70,10 @@ def check_addresses(address: WebAddress, numbers: tuple[str, ...], *, sent_by: s
                 says = f"{address.host} is no public address ({why})."
             elif tells or _NUMERIC.fullmatch(address.host):
                 says = f"{address.host} stands for {number}, which is no public address ({why})."
-            else:
+            elif sent_by:
                 says = f"{address.host} stands for what is no public address."
+            else:
+                raise no_public_address(address.host)
             if sent_by:
                 raise AddressRefused(
                     f"{sent_by}, a public server, redirects to {address.host_and_port}, and nobody is sent on from "
@@ -81,6 +83,15 @@ def check_addresses(address: WebAddress, numbers: tuple[str, ...], *, sent_by: s
             raise AddressRefused(
                 says, hint="Only public addresses are asked from here; download the file and open it from disk."
             )
+
+
+def no_public_address(host: str) -> AddressRefused:
+    """Of a name that stands for nothing, and of one of a network of one's own: whoever asks is not told which: names
+    in there are nobody else's to know."""
+    return AddressRefused(
+        f"No public address is known here for the name {host}.",
+        hint="Look for a slip in the name. A file of a network of your own: download it and open it from disk.",
+    )
 
 
 class _Timed(io.RawIOBase):

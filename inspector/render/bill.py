@@ -145,7 +145,7 @@ def bill_markdown(report: CostReport, rows: Sequence[ModuleCost], columns: Seque
     for m in rows:
         cells = [m.path or "(the model)", *(column.says(column.value(m)) for column in columns)]
         lines.append("| " + " | ".join(map(_plain, cells)) + " |")
-    notes = incomplete(report)
+    notes = [*((report.whose,) if report.whose else ()), *incomplete(report)]
     return "\n".join([*lines, "", *(f"- {_plain(note)}" for note in notes), *([""] if notes else [])])
 
 

@@ -26,7 +26,11 @@ def costs_text(
     device: Device | None = None,
 ) -> RenderableType:
     """Totals, second opinions, modules to a depth, and what is not complete."""
-    rows = [("Model", safe(report.target)), *((label, safe(value)) for label, value in totals(report))]
+    rows = [
+        ("Model", safe(report.target)),
+        *((("Whose", safe(report.whose)),) if report.whose else ()),
+        *((label, safe(value)) for label, value in totals(report)),
+    ]
     if device is not None:
         rows.append(("On the device", safe(_on(report, device))))
     if report.memory is not None:

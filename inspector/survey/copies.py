@@ -1,7 +1,8 @@
 """Which of many files are the same bytes: said of each of them, with the path of another.
 
 Only files of one length can be. Their ends are held against each other first, which tell most checkpoints of one
-network apart (torch's zip archives end with the checksums of their records); the rest is read whole, up to a limit.
+network apart (torch's zip archives end with the checksums of their records), or in a zip archive the checksums that it
+has of them, so that nothing is unpacked for it; the rest is read whole, up to a limit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +21,9 @@ from inspector.checkpoint.source import ByteSource, PathSource
 from inspector.errors import InspectorError
 from inspector.findings import FindingKind, Severity
 from inspector.limits import Limits
-from inspector.readers.inside import look_inside
+from inspector.readers.archives.archive_folder import ArchiveFolder
+from inspector.readers.archives.zip_members import Member
+from inspector.readers.inside import Inside, look_inside
 from inspector.survey.report import SurveyRow
 from inspector.survey.row import with_findings
 from inspector.units import counted
@@ -27,40 +32,80 @@ SAME_BYTES = FindingKind("same-bytes", Severity.NOTICE, "Another file of the tab
 
 Key = TypeVar("Key", int, str)
 _END_NBYTES = 1 << 16
+# One in another, as in x.tar.gz.xz.
+_MOST_STREAMS = 3
 # Of all files that are read whole: some seconds. What is beyond is not said to be a copy, nor that it is none.
 _MOST_NBYTES = 1 << 30
 
-#: The bytes at a row's path; None where it is no file of its own. Whoever opens it lets go of it.
-Opening = Callable[[str], ByteSource | None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Of a survey, by the paths of its rows.
+
+    open: the bytes at a path; None where it is no file of its own. close: lets go of what was opened there. mark: what
+    files of one content have in common and is known without reading them; "" where nothing is.
+    """
+
+    open: Callable[[str], ByteSource | None]
+    close: Callable[[str], None] = lambda _: None
+    mark: Callable[[str], str] = lambda _: ""
 
 
-def in_folder(folder: Path) -> Opening:
+def in_folder(folder: Path) -> Files:
     """Files of a folder, as the survey's rows call them."""
 
     def opening(path: str) -> ByteSource | None:
         place = folder / path
         return PathSource(place) if place.is_file() and not place.is_symlink() else None
 
-    return opening
+    return Files(open=opening)
 
 
-@contextmanager
-def in_archive(source: ByteSource, limits: Limits) -> Iterator[Opening]:
-    """Members of an archive; none of a compressed one, which would be unpacked again for each."""
-    inside = look_inside(source, limits, at_end=True)
-    names = frozenset(inside.names) if inside is not None and inside.stream is None else frozenset()
+def in_archive(source: ByteSource, limits: Limits) -> Files:
+    """Members of an archive. A compressed one is unpacked as a whole, within the limits of opening it: once, and only
+    where something is asked of a member."""
+
+    @cache
+    def inside() -> Inside | None:
+        # What refuses once is not unpacked again for each member; the archive's own row says why.
+        with suppress(InspectorError, OSError):
+            found = look_inside(source, limits, at_end=True)
+            for _ in range(_MOST_STREAMS):
+                if found is None or found.stream is None:
+                    return found
+                found = look_inside(found.stream, limits, at_end=True)
+        return None
+
+    @cache
+    def names() -> frozenset[str]:
+        held = inside()
+        return frozenset(held.names) if held is not None else frozenset()
+
+    def name_of(path: str) -> str:
+        return path.removeprefix(f"{source.name}/")
 
     def opening(path: str) -> ByteSource | None:
-        name = path.removeprefix(f"{source.name}/")
-        return inside.open(name) if inside is not None and name in names else None
+        held, name = inside(), name_of(path)
+        return held.open(name) if held is not None and name in names() else None
 
-    yield opening
+    def close(path: str) -> None:
+        held = inside()
+        if held is not None:
+            held.close(name_of(path))
+
+    def mark(path: str) -> str:
+        held, name = inside(), name_of(path)
+        folder = held.folder if held is not None and name in names() else None
+        member = folder.member(name) if isinstance(folder, ArchiveFolder) else None
+        return f"{member.crc:08x}" if isinstance(member, Member) else ""
+
+    return Files(open=opening, close=close, mark=mark)
 
 
-def say_copies(rows: Sequence[SurveyRow], opening: Opening, *, most: int = _MOST_NBYTES) -> tuple[SurveyRow, ...]:
+def say_copies(rows: Sequence[SurveyRow], files: Files, *, most: int = _MOST_NBYTES) -> tuple[SurveyRow, ...]:
     """The same rows, each copy with a finding that names another. most: bytes that are read whole."""
     found = {}
-    for paths in _same(rows, opening, most):
+    for paths in _same(rows, files, most):
         for path in paths:
             others = [other for other in paths if other != path]
             more = f" and {counted(len(others) - 1, 'other', 'others')}" if len(others) > 1 else ""
@@ -68,15 +113,15 @@ def say_copies(rows: Sequence[SurveyRow], opening: Opening, *, most: int = _MOST
     return tuple(with_findings(row, [found[row.path]]) if row.path in found else row for row in rows)
 
 
-def _same(rows: Sequence[SurveyRow], opening: Opening, most: int) -> Iterator[list[str]]:
+def _same(rows: Sequence[SurveyRow], files: Files, most: int) -> Iterator[list[str]]:
     left = most
     for nbytes, paths in _groups((row.nbytes, row.path) for row in rows if row.nbytes):
-        alike = _groups((_of(path, opening, _ends), path) for path in paths)
+        alike = _groups((_mark(path, files) or _of(path, files, _ends), path) for path in paths)
         for _, some in alike:
             if nbytes * len(some) > left:
                 continue
             left -= nbytes * len(some)
-            for _, equal in _groups((_of(path, opening, sha256_of), path) for path in some):
+            for _, equal in _groups((_of(path, files, sha256_of), path) for path in some):
                 yield equal
 
 
@@ -88,15 +133,23 @@ def _groups(pairs: Iterable[tuple[Key, str]]) -> list[tuple[Key, list[str]]]:
     return [(key, groups[key]) for key in sorted(groups) if key and len(groups[key]) > 1]
 
 
-def _of(path: str, opening: Opening, digest: Callable[[ByteSource], str]) -> str:
+def _mark(path: str, files: Files) -> str:
     try:
-        source = opening(path)
+        return files.mark(path)
+    except (InspectorError, OSError):
+        return ""
+
+
+def _of(path: str, files: Files, digest: Callable[[ByteSource], str]) -> str:
+    try:
+        source = files.open(path)
         if source is None:
             return ""
         try:
             return digest(source)
         finally:
             source.close()
+            files.close(path)
     except (InspectorError, OSError):
         return ""  # Its own row says what is wrong with it.
 

@@ -46,15 +46,20 @@ def show_for_unknown(
         st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
 
 
-def show_for_onnx() -> None:
-    """What can be done with an ONNX model, and what cannot."""
-    st.header("What can be done with it")
+def show_for_onnx(*, here: str = "") -> None:
+    """What can be done with an ONNX model, and what cannot. here: the page, where it is one of those named: it is not
+    linked to."""
+    if here == "repair":
+        st.markdown("**What else can be done with it**")
+    else:
+        st.header("What can be done with it")
     st.caption(
         "An ONNX model is a program with its weights, and not run here: no heat maps on Explain, no Evaluation. "
         "onnxruntime runs it; for maps, open the PyTorch file that it was exported from."
     )
     with st.container(horizontal=True, key="next-steps"):
-        st.page_link("pages/architecture.py", label="Its graph, drawn", icon=":material/schema:")
+        if here != "architecture":
+            st.page_link("pages/architecture.py", label="Its graph, drawn", icon=":material/schema:")
         st.page_link("pages/weights.py", label="Its numbers, checked", icon=":material/bar_chart:")
         st.page_link("pages/convert.py", label="Its tensors as .safetensors or .pth", icon=":material/swap_horiz:")
         st.page_link("pages/compare.py", label="Hold it against the PyTorch file", icon=":material/compare_arrows:")

@@ -60,11 +60,14 @@ def show_of_architecture(hand: Hand, state: StateDict, recognition: Recognition)
         views.show_views(ways, key="architecture-own")
 
 
-def say_another(why: str) -> None:
-    """On Architecture: why nothing of the known network that it is near stands there, and what gives what is true."""
-    way = "Your own code gives the true ones." if own_code.is_offered() else own_code.say_how()
+def say_another(why: str, *, with_code: bool = True) -> None:
+    """On Architecture: why nothing of the known network that it is near stands there, and what gives what is true.
+    with_code: whether somebody's code can."""
+    way = ""
+    if with_code:
+        way = "Your own code gives the true ones." if own_code.is_offered() else own_code.say_how()
     what = "What that network costs and how it is drawn is not true of this file, so neither is shown."
-    st.info(f"{plain(f'{why} {what}')} {way}", icon=":material/info:")
+    st.info(f"{plain(f'{why} {what}')} {way}".strip(), icon=":material/info:")
 
 
 def ask_for_maps(hand: Hand, unfit: str) -> bool:

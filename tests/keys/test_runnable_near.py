@@ -114,3 +114,44 @@ def test_costs_of_a_part_or_of_a_whole_with_more_say_whose_they_are(change, part
     assert bool(says) == bool(parts) and ("torchvision/resnet18" in says or not parts)
     for part in parts:
         assert part in says
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])
+def test_flops_says_whose_costs_stand_there(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trunk got the costs of the whole network without a word; the pages had the sentence."""
+    whole = torchvision.models.resnet18(num_classes=3).state_dict()
+    torch.save(_without_head(whole), tmp_path / "part.pth")
+    torch.save(whole, tmp_path / "whole.pth")
+    how = ["--json"] if form == "json" else ["--format", form]
+    says = []
+    for name in ("part.pth", "whole.pth"):
+        assert run(["flops", str(tmp_path / name), "--no-thop", *how]) == 0
+        out, err = capsys.readouterr()
+        # A table for other programs stays one.
+        assert not err or form == "csv"
+        says.append(" ".join((err if form == "csv" else out).replace("\\_", "_").split()))
+    assert "those of the whole torchvision/resnet18" in says[0] and "2 tensors of it (fc.weight first)" in says[0]
+    assert "those of the whole" not in says[1]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "dot"])
+def test_graph_says_whose_drawing_stands_there(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = torchvision.models.resnet18(num_classes=3).state_dict()
+    torch.save(_with_loss(whole), tmp_path / "more.pth")
+    torch.save(whole, tmp_path / "whole.pth")
+    for name in ("more.pth", "whole.pth"):
+        assert run(["graph", str(tmp_path / name), "--format", form]) == 0
+        out, err = capsys.readouterr()
+        says = " ".join((out if form == "text" else err).split())
+        assert ("1 tensor of the file (criterion.weight) takes no part in it." in says) == (name == "more.pth")
+
+
+def test_the_inspection_says_whose_costs_it_has(tmp_path: Path) -> None:
+    whole = torchvision.models.resnet18(num_classes=3).state_dict()
+    torch.save(_without_head(whole), tmp_path / "part.pth")
+    torch.save(whole, tmp_path / "whole.pth")
+    part, full = (
+        inspect(open_checkpoint(tmp_path / name), [Question.COSTS]).costs for name in ("part.pth", "whole.pth")
+    )
+    assert part is not None and part.whose.startswith("The pass, its costs and its drawing are those of the whole")
+    assert full is not None and full.whose == ""

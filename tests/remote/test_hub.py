@@ -16,6 +16,8 @@ from inspector.checkpoint.data import read_array
 from inspector.checkpoint.types import Checkpoint
 from inspector.cli.main import run
 from inspector.errors import AddressError, AddressRefused, ReadError, UnknownFormat
+from inspector.findings import Severity
+from inspector.overview import Topic, summarise
 from inspector.readers import open_at, open_checkpoint
 from inspector.readers.hub.choice import choose
 from inspector.readers.hub.place import HubPlace, is_hub_place, parse_place
@@ -155,6 +157,35 @@ def test_several_are_listed_and_one_is_chosen_by_its_name(hub: Server) -> None:
     assert len(open_checkpoint(f"hf://lab/many@{COMMIT}/a.safetensors").tensors) == 1
     with pytest.raises(ReadError, match=r"lab/many has no file c\.safetensors"):
         open_checkpoint("hf://lab/many/c.safetensors")
+
+
+def test_code_of_files_beside_the_one_shown_is_not_called_read(hub: Server) -> None:
+    """ "The file names no code at all" stood there, with a pickle of the same model beside it."""
+    config, index = {"config.json": CONFIG}, {f"sub/{name}": data for name, data in sharded(2).items()}
+    pickles = {"pytorch_model.bin": b"x" * 2000, "training_args.bin": b"p" * 2000, "tokenizer.model": b"t" * 2000}
+    publish(hub, "lab/quiet", {"model.safetensors": weights(1), "tokenizer.model": b"t" * 2000, **config})
+    publish(hub, "lab/both", {"model.safetensors": weights(1), "old/a.pt": b"x" * 2000, **pickles})
+    publish(hub, "lab/part", {"sub/scheduler.pt": b"x" * 2000, **pickles, **index})
+    told = ("old/a.pt", "pytorch_model.bin", "training_args.bin")
+    for where, expected in (
+        ("lab/quiet", ()),
+        ("lab/both", told),
+        # As the pages open it again: by the name of what was chosen.
+        (f"hf://lab/both@{COMMIT}/model.safetensors", told),
+        ("hf://lab/part/sub", ("sub/scheduler.pt",)),
+    ):
+        before = len(hub.paths())
+        checkpoint = open_checkpoint(where)
+        assert checkpoint.unread == expected, where
+        assert not any(path.rpartition("/")[2] in expected for path in hub.paths()[before:])
+        (answer,) = [a for a in summarise(checkpoint).answers if a.topic is Topic.CODE]
+        assert (answer.severity is Severity.INFO) is not bool(expected)
+        assert all(path in answer.says for path in expected)
+    checkpoint = open_checkpoint("lab/both")
+    (says,) = [a.says for a in summarise(checkpoint).answers if a.topic is Topic.CODE]
+    assert says.startswith(
+        "3 other files beside it may name code and were not read for it: old/a.pt, pytorch_model.bin"
+    )
 
 
 def test_what_is_chosen_by_names() -> None:

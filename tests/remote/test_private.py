@@ -35,7 +35,7 @@ def test_no_form_of_a_private_address_is_asked(form: Form) -> None:
         assert outcome.tried == ("93.184.216.34", "93.184.216.34")
     else:
         assert outcome.tried == ()
-        assert "no public address" in outcome.says
+        assert "no public address" in outcome.says.lower()
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,35 @@ def test_a_public_server_sends_nobody_to_private_addresses(server: Server, monke
     assert server.paths() == ["/to", "/to"]
 
 
-def test_a_visitor_is_not_told_what_a_name_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "addresses_of", lambda *_: ("10.0.0.7",))
-    with pytest.raises(AddressRefused, match=r"ten\.test stands for what is no public address") as error:
-        HttpSource("http://ten.test/x", client=Client(VISITOR))
-    assert "10.0" not in str(error.value) and "private" not in str(error.value)
+def _unknown(*_: object) -> tuple[str, ...]:
+    raise OSError("Name or service not known")
+
+
+def _silent(*_: object) -> tuple[str, ...]:
+    raise TimeoutError("no answer within 10 s")
+
+
+@pytest.mark.parametrize("port", ["", ":22", ":8080"])
+def test_whether_an_inside_name_exists_is_told_by_no_sentence(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of a network could be found out by asking for them: each answer had its own words."""
+    told = []
+    for numbers in (("10.0.0.7",), ("127.0.0.1",), ("93.184.216.34", "10.0.0.7"), _unknown, _silent):
+        found = numbers if callable(numbers) else lambda *_, numbers=numbers: numbers
+        monkeypatch.setattr(lines, "addresses_of", found)
+        with pytest.raises(AddressRefused) as error:
+            HttpSource(f"http://ten.test{port}/x", client=Client(VISITOR))
+        told.append((type(error.value), error.value.says, error.value.hint, error.value.__cause__))
+    assert len(set(told)) == 1
+    if port != ":22":
+        assert told[0][1] == "No public address is known here for the name ten.test."
+        assert "slip in the name" in told[0][2]
+
+
+def test_who_may_ask_private_addresses_is_told_that_a_name_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "addresses_of", _unknown)
+    for policy in (OWN, replace(VISITOR, private=True)):
+        with pytest.raises(AddressError, match=r"The name ten\.test stands for no address here \(Name or service"):
+            HttpSource("http://ten.test/x", client=Client(policy))
 
 
 def test_a_visitor_asks_ports_of_web_servers(server: Server) -> None:

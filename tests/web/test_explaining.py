@@ -175,11 +175,30 @@ def test_an_address_that_means_nothing_changes_nothing(app: AppTest) -> None:
     assert _of(app, "Outline at", app.slider).value == 0
     # It is said until another is chosen there.
     said = [one.value.replace("\\", "") for one in app.caption if "The link asks for" in one.value]
-    assert len(said) == 3
+    assert len(said) == 7
     assert any("asks for “magic”, which is none of these: this is Grad-CAM." in text for text in said)
     assert any("“99”" in text for text in said) and any("“fc”" in text for text in said)
+    assert any("asks for “X”, which is none of these: this is Overlay." in text for text in said)
+    assert any("asks for “red”, which is none of these: this is viridis." in text for text in said)
+    assert any("asks for “nan”, which is no step of this slider: this is 0.7." in text for text in said)
+    assert any("asks for “1e9”, which is no step of this slider: this is 0." in text for text in said)
     _of(app, "Method").set_value("layer-cam").run()
-    assert not any("“magic”" in one.value for one in app.caption)
+    _of(app, "Colours").set_value("magma").run()
+    _of(app, "Opacity", app.slider).set_value(0.5).run()
+    said = [one.value for one in app.caption if "The link asks for" in one.value]
+    assert len(said) == 4 and not any(gone in text for gone in ("“magic”", "“red”", "“nan”") for text in said)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "instead"),
+    [("opacity", "0.52", "0.7"), ("opacity", "1.05", "0.7"), ("outline", "1", "0"), ("outline", "0.97", "0")],
+)
+def test_a_step_that_the_slider_has_not_is_told(app: AppTest, name: str, text: str, instead: str) -> None:
+    del app.session_state["picture"]
+    app.query_params["picture"], app.query_params[name] = "star_1", text
+    app.run().switch_page("pages/explain.py").run()
+    (said,) = [one.value.replace("\\", "") for one in app.caption if "The link asks for" in one.value]
+    assert f"“{text}”" in said and said.endswith(f"this is {instead}.")
 
 
 def test_an_upload_is_found_by_its_digest_as_long_as_the_store_has_it(app: AppTest) -> None:

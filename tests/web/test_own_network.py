@@ -368,3 +368,41 @@ def test_wrappers_are_offered_to_be_taken_off_only_where_some_lie_around_the_wei
     stored = uploads.the_store().put_bytes((tmp_path / "bare.pth").read_bytes(), name="bare.pth", owner="me")
     own.session_state["hand"] = Hand(sha256=stored.sha256, name="bare.pth")
     assert offered() == rest
+
+
+def _take_onnx(app: AppTest, weights: dict[str, torch.Tensor], folder: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    held = [onnx.numpy_helper.from_array(tensor.numpy(), name) for name, tensor in weights.items()]
+    ends = [helper.make_tensor_value_info(name, kind, ["batch", 3]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "net", ends[:1], ends[1:], held)
+    (folder / "net.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+    stored = uploads.the_store().put_bytes((folder / "net.onnx").read_bytes(), name="net.onnx", owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name="net.onnx")
+
+
+@pytest.mark.parametrize("page", ["explain", "architecture", "repair"])
+def test_an_onnx_model_is_told_what_it_is_and_asked_for_no_code_to_run(own: AppTest, tmp_path: Path, page: str) -> None:
+    """What an exporter folded and renamed fits nobody's code; the box for it stood there all the same."""
+    _take_onnx(own, {"onnx::Conv_12": torch.ones(3, 2)}, tmp_path)
+    _page(own.run(), page)
+    assert not own.exception and not own.error
+    says = _says(own) + "".join(one.value.replace("\\", "") for one in own.info)
+    assert "An ONNX model is a program with its weights, and not run here" in says
+    if page != "repair":
+        assert "This is an ONNX model: a graph of 1 operator from x (float32 [batch, 3])" in says
+        assert not any(box.label == "Your code" for box in own.radio) and "code that builds" not in says
+    links = [link.proto.label for link in own.get("page_link")]
+    assert "Hold it against the PyTorch file" in links and "Run it with your own code" not in links
+    assert ("Its graph, drawn" in links) == (page != "architecture")
+
+
+def test_an_onnx_model_with_a_known_network_s_tensors_says_whose_maps_are_drawn(own: AppTest, tmp_path: Path) -> None:
+    import torchvision
+
+    net = torchvision.models.get_model("squeezenet1_1", weights=None, num_classes=4)
+    _take_onnx(own, net.state_dict(), tmp_path)
+    _page(own.run(), "explain")
+    assert not own.exception and not own.error
+    (says,) = [one.value.replace("\\", "") for one in own.info if "ONNX" in one.value]
+    assert says.startswith("The graph in this ONNX model is not run: the maps are of torchvision/squeezenet1_1")

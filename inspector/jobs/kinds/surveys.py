@@ -30,8 +30,7 @@ def of_archive(bench: Bench, file: FileRef) -> Survey:
     source = PathSource(file.path, file.name)
     try:
         archive, *rows = survey_source(source, file.name, _READING, progress=bench.progress)
-        with in_archive(source, DEFAULT_LIMITS) as opening:
-            told = say_copies(rows, opening)
+        told = say_copies(rows, in_archive(source, DEFAULT_LIMITS))
     finally:
         source.close()
     return Survey(name=file.name, rows=told, skipped=(), seconds=time.monotonic() - began, archive=archive)

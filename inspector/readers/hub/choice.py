@@ -5,16 +5,23 @@ safetensors comes before torch's own format, shards count as one through their i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from inspector.readers.folders.sharded.layout import families, shard_name
+from inspector.readers.not_checkpoints.naming import WEIGHT_SUFFIXES
 from inspector.readers.single_file import ASIDE_NAME, OWN_NAME, without_twins
 from inspector.units import counted, human_bytes
 
 _INDEX = ".index.json"
 # As models are called on the hub: archives and tokenizers (spiece.model) are not among them.
 _SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".th", ".gguf", ".onnx", ".npz", ".pt2", ".ptl", ".pkl")
+
+# A look would be a request for each. Of ".model", most are tokenizers.
+_MAY_NAME_CODE = (
+    *(end for end in WEIGHT_SUFFIXES if end not in (".safetensors", ".gguf", ".onnx", ".npy", ".model")),
+    ".joblib",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,13 @@ def choose(files: Mapping[str, int], under: str = "") -> Choice:
     return Choice(
         candidates=tuple(found), best=None if chosen is None else by_name[chosen], others=others if chosen else ()
     )
+
+
+def may_name_code(files: Iterable[str], best: Candidate, read: Iterable[str]) -> tuple[str, ...]:
+    """Which files in the folder of what is opened, and below it, may name code by their names. read: what was."""
+    above, known = _above(best.path), {*best.files, *read}
+    beside = (path for path in files if path.startswith(above) and path not in known)
+    return tuple(path for path in beside if path.lower().endswith(_MAY_NAME_CODE))
 
 
 def _is_aside(candidate: Candidate) -> bool:

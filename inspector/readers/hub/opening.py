@@ -10,7 +10,7 @@ from inspector.errors import AddressError, ReadError, UnknownFormat
 from inspector.readers.entry import FolderPeek, Opening, Peek
 from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder, SubFolder
-from inspector.readers.hub.choice import Candidate, Choice, choose
+from inspector.readers.hub.choice import Candidate, Choice, choose, may_name_code
 from inspector.readers.hub.folder import HubFolder
 from inspector.readers.hub.listing import Repository, list_repository
 from inspector.readers.hub.place import HubPlace, has_scheme, parse_place
@@ -57,6 +57,8 @@ def open_place(where: str, opening: Opening, client: Client) -> HubOpened:
         checkpoint = _open(folder, best, opening)
     finally:
         folder.close()
+    unread = may_name_code(repository.files, best, folder.opened)
+    checkpoint = replace(checkpoint, unread=(*checkpoint.unread, *unread))
     if choice.others:
         finding = opened_inside(folder, best.stands_for, choice.others)
         checkpoint = with_findings(checkpoint, behind=[finding])

@@ -10,19 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from inspector.units import shorten_middle
+from inspector.web.address_line import write_address
 from inspector.web.explain import pictures
 from inspector.web.explain.choices import LINKED
 from inspector.web.explain.slots import beside_slot, class_slot, layer_slot, method_slot
 from inspector.web.session import Hand
 
 _TAKEN = "explain-address"
-_STATIC = Path(__file__).resolve().parents[1] / "static"
-_write = st.components.v2.component("inspector_address", html="", js=(_STATIC / "address.js").read_text("utf-8"))
+#: The highest place that an outline can be drawn at: at 1 it would be a point.
+OUTLINE_TO = 0.95
 # A name of a layer or file; what is longer is none of ours.
 _LONGEST = 300
 
@@ -38,12 +39,15 @@ class _Setting:
 
 
 def _share(text: str) -> float | None:
-    """A slider's value, in its steps of a twentieth."""
+    """A slider's value, one of its steps of a twentieth: no other is what somebody saw."""
     try:
-        value = float(text[:8])
+        value = float(text)
     except ValueError:
         return None
-    return round(round(value * 20) / 20, 2) if math.isfinite(value) and 0 <= value <= 1 else None
+    if not (math.isfinite(value) and 0 <= value <= 1):
+        return None
+    step = round(round(value * 20) / 20, 2)
+    return step if math.isclose(step, value, abs_tol=1e-9) else None
 
 
 def _index(text: str) -> int | None:
@@ -55,7 +59,7 @@ def settings(views: tuple[str, ...], colour_maps: tuple[str, ...], opacity: floa
 
     def outline(text: str) -> float | None:
         value = _share(text)
-        return None if value is None else min(value, 0.95)
+        return value if value is not None and value <= OUTLINE_TO else None
 
     return (
         _Setting(name="view", slot="view", first=views[0], read=lambda text: text if text in views else None),
@@ -76,18 +80,23 @@ def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
     if st.session_state.get(_TAKEN):
         return
     st.session_state[_TAKEN] = True
-    asked = {name: text for name, text in st.query_params.to_dict().items() if len(text) <= _LONGEST}
+    asked = {name: shorten_middle(text, _LONGEST) for name, text in st.query_params.to_dict().items()}
+    # What the page does not offer is said where it would be chosen.
+    linked: dict[str, object] = {}
+    st.session_state[LINKED] = linked
     for one in drawing:
-        value = one.read(asked.get(one.name, ""))
+        text = asked.get(one.name, "")
+        value = one.read(text)
         if value is not None:
             st.session_state[one.slot] = value
+        elif text:
+            linked[one.slot] = text
     if "picture" not in asked:
         return
     pictures.take_named(asked["picture"], asked.get("picture-name", ""))
     picture = pictures.picture_in_hand()
     if picture is None:
         return
-    linked: dict[str, object] = {}
     for slot, name in ((method_slot(hand), "method"), (layer_slot(hand), "layer")):
         if asked.get(name):
             linked[slot] = st.session_state[slot] = asked[name]
@@ -97,8 +106,6 @@ def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
             st.session_state[slot] = index
         if asked.get(name):
             linked[slot] = asked[name] if index is None else index
-    # What the page does not offer is said where it would be chosen.
-    st.session_state[LINKED] = linked
 
 
 def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> dict[str, str]:
@@ -121,4 +128,4 @@ def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...])
 
 def follow(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> None:
     """Write it into the browser's address, in place."""
-    _write(key="explain-address-line", data=chosen(hand, picture, drawing))
+    write_address(chosen(hand, picture, drawing), key="explain-address-line")

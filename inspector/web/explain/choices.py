@@ -8,7 +8,7 @@ words are part of the box's identity, and the choice is kept apart from it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TypeVar
 
 import streamlit as st
@@ -30,15 +30,14 @@ def choose_one(
     says: on hover."""
     if st.session_state.get(slot) not in words:
         st.session_state[slot] = first
-    linked: dict[str, object] = st.session_state.get(LINKED, {})
-    gone = linked[slot] if slot in linked and linked[slot] not in words else None
+    gone = linked_to(slot, words)
     digest = hashlib.sha256("\n".join(words.values()).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     box = f"{slot}-as-{digest}"
     st.session_state[box] = st.session_state[slot]
 
     def take() -> None:
         st.session_state[slot] = st.session_state[box]
-        linked.pop(slot, None)
+        no_longer_linked(slot)
 
     chosen = st.selectbox(
         label,
@@ -52,11 +51,25 @@ def choose_one(
         help=says or None,
     )
     if gone is not None:
-        # Whoever sent the link sees another thing there.
-        instead = "nothing is chosen" if chosen is None else f"this is {words[chosen]}"
-        asked = visible(shorten_middle(str(gone), 60))
-        st.caption(f":material/link_off: {plain(f'The link asks for “{asked}”, which is none of these: {instead}.')}")
+        say_gone(gone, "nothing is chosen" if chosen is None else f"this is {words[chosen]}")
     return chosen
+
+
+def linked_to(slot: str, offered: Container[object]) -> object | None:
+    """What a link asked for there that is not offered; None for nothing else, or where somebody chose since."""
+    linked: dict[str, object] = st.session_state.get(LINKED, {})
+    return linked[slot] if slot in linked and linked[slot] not in offered else None
+
+
+def no_longer_linked(slot: str) -> None:
+    """The visitor chose there: what the link asked for does not matter any more."""
+    st.session_state.get(LINKED, {}).pop(slot, None)
+
+
+def say_gone(gone: object, instead: str, *, why: str = "none of these") -> None:
+    """Whoever sent the link sees another thing there. gone: as `linked_to` gives it. instead: what stands there now."""
+    asked = visible(shorten_middle(str(gone), 60))
+    st.caption(f":material/link_off: {plain(f'The link asks for “{asked}”, which is {why}: {instead}.')}")
 
 
 def settled(words: str, *, icon: str, key: str | None = None) -> DeltaGenerator:

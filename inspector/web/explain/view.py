@@ -19,6 +19,7 @@ from inspector.units import human_share
 from inspector.web import jobs
 from inspector.web.explain import address, pictures, sprites
 from inspector.web.explain.answer import asked_label
+from inspector.web.explain.choices import linked_to, no_longer_linked, say_gone
 from inspector.web.explain.files import download_row
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.session import Hand
@@ -46,9 +47,11 @@ def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation |
     places = st.container(key="maps")
     with st.container(horizontal=True, vertical_alignment="center", key="under-the-map"):
         view = st.segmented_control(
-            "View", VIEWS, required=True, key="view", label_visibility="collapsed", persist_state="session"
-        )
+            "View", VIEWS, required=True, key="view", label_visibility="collapsed", persist_state="session",
+            on_change=no_longer_linked, args=("view",),
+        )  # fmt: skip
         files = st.container(horizontal=True, width="content", key="explain-files")
+    _tell_gone("view", view or OVERLAY)
     style = _choose_style(view or OVERLAY)
     small, scaled = for_display(picture, first)
     with places:
@@ -87,17 +90,32 @@ def reserve(picture: Picture) -> None:
 def _choose_style(view: str) -> Style:
     colour, strength, cut = st.columns(3, vertical_alignment="top")
     colour_map = colour.selectbox(
-        "Colours", COLOUR_MAPS, key="colour-map", disabled=view == SIGNED, persist_state="session"
-    )
+        "Colours", COLOUR_MAPS, key="colour-map", disabled=view == SIGNED, persist_state="session",
+        on_change=no_longer_linked, args=("colour-map",),
+    )  # fmt: skip
     opacity = strength.slider(
         "Opacity", 0.0, 1.0, step=0.05, key="opacity", help="Of the hottest place; it follows the heat.",
-        persist_state="session",
+        persist_state="session", on_change=no_longer_linked, args=("opacity",),
     )  # fmt: skip
     threshold = cut.slider(
-        "Outline at", 0.0, 0.95, step=0.05, key="threshold", help="Of the map's highest place; 0 draws none.",
-        persist_state="session",
+        "Outline at", 0.0, address.OUTLINE_TO, step=0.05, key="threshold",
+        help="Of the map's highest place; 0 draws none.",
+        persist_state="session", on_change=no_longer_linked, args=("threshold",),
     )  # fmt: skip
+    with colour:
+        _tell_gone("colour-map", colour_map)
+    with strength:
+        _tell_gone("opacity", f"{opacity:g}", why="no step of this slider")
+    with cut:
+        _tell_gone("threshold", f"{threshold:g}", why="no step of this slider")
     return Style(view=view, colour_map=colour_map, opacity=opacity, threshold=threshold)
+
+
+def _tell_gone(slot: str, now: str, *, why: str = "none of these") -> None:
+    """Where a link asked for a drawing that the page does not know. now: what stands there."""
+    gone = linked_to(slot, ())
+    if gone is not None:
+        say_gone(gone, f"this is {now}", why=why)
 
 
 def _one(small: Image.Image, made: Explanation, style: Style) -> None:

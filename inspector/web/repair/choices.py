@@ -43,9 +43,8 @@ def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
     return held if isinstance(held, Answers) else Answers()
 
 
-def ask(plan: RepairPlan | None, answers: Answers, *, apart: str = "") -> None:
-    """Open questions and lossy rules; a new answer makes a new diagnosis. apart: one that is asked elsewhere."""
-    before = answers.as_key
+def note_asked(plan: RepairPlan | None, answers: Answers, *, apart: str = "") -> None:
+    """Which questions came up, before any of them is answered. apart: one that is asked elsewhere."""
     for question in plan.ambiguities if plan else ():
         if question.question == apart:
             continue
@@ -53,6 +52,11 @@ def ask(plan: RepairPlan | None, answers: Answers, *, apart: str = "") -> None:
         held = answers.asked.get(question.id)
         if held is None or held.options != question.options or not set(question.places) <= set(held.places):
             answers.asked[question.id] = question
+
+
+def ask(plan: RepairPlan | None, answers: Answers) -> bool:
+    """Those that came up, lossy rules, and whether a part is enough. Whether another answer was given."""
+    before = answers.as_key
     for question in answers.asked.values():
         _ask_one(question, answers)
     waiting = plan.needs_accept if plan else ()
@@ -73,8 +77,7 @@ def ask(plan: RepairPlan | None, answers: Answers, *, apart: str = "") -> None:
             key="partial",
             help="The exported file then loads with strict=False, and the code below checks the list of what it lacks.",
         )
-    if answers.as_key != before:
-        st.rerun()
+    return answers.as_key != before
 
 
 def _ask_one(question: Ambiguity, answers: Answers) -> None:

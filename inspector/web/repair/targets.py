@@ -8,9 +8,11 @@ from inspector.architectures.types import Candidate, Target
 from inspector.checkpoint.types import StateDict
 from inspector.errors import UsageError
 from inspector.web import assumptions, own_code, reports, session
+from inspector.web.explain.choices import linked_to, no_longer_linked, say_gone
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono
 
+WAY_SLOT, NAME_SLOT = "target-way", "target-name"
 _WAYS = {
     "own": "the recognised model",
     "named": "another model",
@@ -29,9 +31,20 @@ def choose_target(hand: Hand, own: Target | None) -> tuple[Target | None, str]:
         # Nobody knows its model by name, so the visitor's own list of keys is the likelier target.
         st.caption("The file was not recognised. Compare it with the keys of your own model, or with another file.")
         ways.sort(key=lambda way: way == "named")
+    if st.session_state.get(WAY_SLOT) not in ways:
+        st.session_state[WAY_SLOT] = ways[0]
     way = st.segmented_control(
-        "Compare with", ways, format_func=_WAYS.__getitem__, default=ways[0], required=True, key="target-way"
+        "Compare with",
+        ways,
+        format_func=_WAYS.__getitem__,
+        required=True,
+        key=WAY_SLOT,
+        on_change=no_longer_linked,
+        args=(NAME_SLOT,),
     )
+    gone = linked_to(NAME_SLOT, ())
+    if gone is not None:
+        say_gone(gone, f"this is {_WAYS[way or ways[0]]}", why="no model that is known here")
     if way == "own":
         best = reports.recognition_of(hand).best
         return own, best.says if best is not None else ""
@@ -56,14 +69,15 @@ def show_target(target: Target, why: str) -> None:
 
 def _named(hand: Hand) -> Target | None:
     name = st.selectbox(
-        "Model", _builder_names(), index=None, placeholder="type to search torchvision and timm", key="target-name"
+        "Model", builder_names(), index=None, placeholder="type to search torchvision and timm", key=NAME_SLOT
     )
     if not name:
         return None
     return _parsed(name, reports.recognition_of(hand).best, reports.checkpoint_of(hand).weights)
 
 
-def _builder_names() -> list[str]:
+def builder_names() -> list[str]:
+    """Of all models that can be named."""
     from inspector.architectures.index import load_index
 
     return list(load_index().builders)
