@@ -42,7 +42,9 @@ from tests.serving import Handler, serving
 _FILES = 1000
 # Each file some 0.6 MB: a header is a fraction of it, as in a real one, and a thousand fit on a small disk.
 _TENSORS, _ELEMENTS = 40, 3800
-_REPOSITORY = "org/fleet"
+_REPOSITORY, _SAFE = "org/fleet", "org/safe"
+# A server that counts holds all of them in memory; a pool loses the same share of any number.
+_MOST_SERVED = 1000
 
 
 def main(count: int, parts: Sequence[str]) -> None:
@@ -55,10 +57,11 @@ def main(count: int, parts: Sequence[str]) -> None:
         if "disk" in parts:
             on_disk(root, Path(folder))
         if "lost" in parts:
-            lost_ones(root, names)
+            lost_ones(root, names[:_MOST_SERVED])
         if "network" in parts:
-            with server(root) as asking:
-                over_a_network(asking, names, Path(folder))
+            some = names[:_MOST_SERVED]
+            with server(root, some) as asking:
+                over_a_network(asking, some, Path(folder))
 
 
 def make_fleet(root: Path, count: int) -> list[str]:
@@ -148,6 +151,10 @@ def over_a_network(asking: Server, names: Sequence[str], beside: Path) -> None:
         for times in ("", " again"):
             with asking.counted(f"inspector audit --headers, {what}{times}", len(some)):
                 timed([*audit, str(beside / what), "--executor", "threads", "--jobs", "16"])
+    # As the others ask for it: what a listing says of a file is not asked of the file itself.
+    hub = [sys.executable, "-m", "inspector", "audit", f"hf://{_SAFE}", "--headers", "--store", str(beside / "hub")]
+    with asking.counted("inspector audit --headers, safetensors by a listing", len(safe)):
+        timed([*hub, "--executor", "threads", "--jobs", "16"], env={"HF_ENDPOINT": asking.base})
     if importlib.util.find_spec("fsspec") and importlib.util.find_spec("aiohttp"):
         import fsspec
 
@@ -224,9 +231,9 @@ class Server:
 
 
 @contextmanager
-def server(root: Path) -> Iterator[Server]:
+def server(root: Path, names: Sequence[str]) -> Iterator[Server]:
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, str(root)), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, root, names), daemon=True)
     process.start()
     try:
         yield Server(ours.recv(), ours)
@@ -234,7 +241,7 @@ def server(root: Path) -> Iterator[Server]:
         process.terminate()
 
 
-def _serve(pipe: Connection, root: str) -> None:
+def _serve(pipe: Connection, root: Path, names: Sequence[str]) -> None:
     def late(method: Callable[[Any], None]) -> Callable[[Any], None]:
         def answer(handler: Any) -> None:
             time.sleep(0.02)
@@ -254,9 +261,10 @@ def _serve(pipe: Connection, root: str) -> None:
     Handler.do_GET = late(Handler.do_GET)  # type: ignore[method-assign]
     Handler.do_HEAD = late(head)  # type: ignore[attr-defined]
     with serving() as told_by:
-        files = {path.name: path.read_bytes() for path in Path(root).iterdir()}
+        files = {name: (root / name).read_bytes() for name in names}
         told_by.files |= {f"/{name}": data for name, data in files.items()}
         publish(told_by, _REPOSITORY, files)
+        publish(told_by, _SAFE, {name: data for name, data in files.items() if name.endswith(".safetensors")})
         told_by.files |= {f"/{_REPOSITORY}/resolve/main/{name}": data for name, data in files.items()}
         pipe.send(told_by.base)
         while pipe.recv():

@@ -15,16 +15,19 @@ _FIRST = frozenset(b"().012BCFGIJKLMNQRSTUVX]abcdeghijlopqrstu}" + bytes(range(0
 _ZIPS_OF_TORCH = ("torch-zip", "torchscript", "torch-package")
 # They are pickles, and look for an archive at their end themselves.
 PICKLES = ("torch-legacy", "pickle")
-# What comes with the first request to a server.
-_NEAR_NBYTES = 120_000
+# The first request to a server brings as much: the end of a file that is no longer is at hand.
+_FIRST_NBYTES = 128 * 1024
 
 
 def unlooked_end(peek: Peek, reader: Reader) -> str:
-    """Why the end of a file is not looked at, a sentence; "" where it is. Across a network each shard's would be a
-    request, and so would that of a file whose header took one of its own."""
+    """Why the end of a file is not looked at, a sentence; "" where it is. Across a network it would be one more request
+    for each, to find an archive that would have to lie inside the last tensor: what follows that is a finding by its
+    length alone. Under another name somebody may load it as an archive, which its end then decides."""
     if reader.id != "safetensors" or not is_distant(peek.source) or is_tar(peek.head):
         return ""
-    if not peek.opening.depth and int.from_bytes(peek.head[:8], "little") <= _NEAR_NBYTES:
+    if peek.source.size <= _FIRST_NBYTES:
+        return ""
+    if not peek.opening.depth and not peek.source.name.lower().endswith(".safetensors"):
         return ""
     return "Whether an archive ends it was not looked at: that takes another request to the server."
 

@@ -235,6 +235,19 @@ def test_zipfile_opens_the_archive_at_the_end_and_torch_does_not() -> None:
     assert set(torch.load(io.BytesIO(HIDDEN["an archive behind a legacy file"]), weights_only=True)) == {"w", "u"}
 
 
+@pytest.mark.parametrize(
+    "behind",
+    [safetensors.torch.save(STATE), saved(STATE, _use_new_zipfile_serialization=False)],
+    ids=["safetensors", "legacy"],
+)
+def test_an_archive_of_torch_behind_other_bytes_is_found_as_zipfile_finds_it(behind: bytes) -> None:
+    """torch writes 64-bit end records, whose own place no longer holds there."""
+    data = behind + saved(STATE)
+    assert "archive/data.pkl" in zipfile.ZipFile(io.BytesIO(data)).namelist()
+    told = found(data, "two-formats")
+    assert told is not None and "archive/data.pkl" in told.subjects
+
+
 def test_a_bad_member_does_not_hide_the_rest() -> None:
     bad = {"archive/bad": b"\x80\x02", "archive/bad.packed": b"x" * 50, "archive/worse.p": EVIL}
     data = with_members(same, bad)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save
 
+from inspector.cli.main import run
 from inspector.errors import AddressError
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers import open_checkpoint
@@ -47,3 +49,18 @@ def test_all_models_of_an_owner(hub: Server) -> None:
     del hub.files["/api/models"]
     with pytest.raises(AddressError, match="does not list the models of nobody"):
         list(list_hub("hf://nobody/", DEFAULT_LIMITS))
+
+
+def test_an_audit_by_headers_takes_one_request_for_each_safetensors_file(
+    hub: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {f"{n}.safetensors": save({"w": torch.full((60_000,), float(n))}) for n in range(12)}
+    publish(hub, "org/name", files)
+    audit = ["audit", "hf://org/name", "--store", str(tmp_path / "s"), "--headers", "--jobs", "1", "--json"]
+    assert run(audit) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["files"]) == 12 and hub.sent < 12 * 132_000
+    asked = [path for path in hub.paths() if "/resolve/" in path]
+    assert sorted(asked) == sorted(f"/org/name/resolve/{COMMIT}/{name}" for name in files)
+    hub.log.clear()
+    assert run(audit) == 0 and not [path for path in hub.paths() if "/resolve/" in path]

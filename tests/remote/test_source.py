@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import socket
 import threading
@@ -72,6 +73,33 @@ def test_opens_by_ranges_and_reads_one_tensor(server: Server) -> None:
     before = len(server.log)
     assert read_array(checkpoint, checkpoint.tensors[4]).mean() == 4.0
     assert len(server.log) == before + 1
+
+
+def test_a_safetensors_header_within_the_first_request_takes_no_other(server: Server) -> None:
+    for over in range(-9, 10):
+        held = json.dumps({"w": {"dtype": "F32", "shape": [75_000], "data_offsets": [0, 300_000]}}).encode()
+        header = held.ljust(128 * 1024 - 8 + over)
+        server.files[f"/{over}.safetensors"] = len(header).to_bytes(8, "little") + header + bytes(300_000)
+        server.log.clear()
+        checkpoint = open_checkpoint(f"{server.base}/{over}.safetensors")
+        assert [(one.name, one.shape) for one in checkpoint.tensors] == [("w", (75_000,))]
+        assert len(server.log) == (1 if over <= 0 else 2), over
+
+
+@pytest.mark.parametrize(("path", "floats", "requests"), [("/a.safetensors", 100_000, 1), ("/a.safetensors", 9_000, 1),
+                                                          ("/a.bin", 100_000, 2)])  # fmt: skip
+def test_an_archive_in_the_last_tensor_is_looked_for_where_it_is_at_hand_or_would_be_loaded(
+    server: Server, path: str, floats: int, requests: int
+) -> None:
+    inner = saved({"w": torch.ones(4)})
+    data = bytes(4 * floats - len(inner)) + inner
+    header = json.dumps({"w": {"dtype": "F32", "shape": [floats], "data_offsets": [0, len(data)]}}).encode()
+    server.files[path] = len(header).to_bytes(8, "little") + header + data
+    checkpoint = open_checkpoint(server.base + path)
+    told = "two-formats" in {finding.id for finding in checkpoint.findings}
+    unlooked = any("Whether an archive ends it was not looked at" in says for says in checkpoint.skipped)
+    assert len(server.log) == requests
+    assert (told, unlooked) == ((False, True) if (path, floats) == ("/a.safetensors", 100_000) else (True, False))
 
 
 def test_near_ranges_are_fetched_together_and_far_ones_at_once(server: Server) -> None:

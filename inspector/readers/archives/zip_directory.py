@@ -86,7 +86,7 @@ def _directory_at(source: ByteSource, tail: bytes, start: int, at: int, limits: 
     trailing = source.size - (end_at + 22 + comment)
     plain = (count, nbytes, offset)
     # miniz and zipfile both take the 64-bit record wherever there is one.
-    big = _end64(source, end_at)
+    big = _end64(source, end_at, moved=moved)
     (count, nbytes, offset), directory_end = (big[:3], big[3]) if big is not None else (plain, end_at)
     if nbytes > limits.header_nbytes or count > limits.members:
         raise LimitExceeded(f"The directory of {source.name} says {count:,} members in {nbytes:,} bytes.")
@@ -203,13 +203,14 @@ def _end_of(source: ByteSource, member: Member) -> int:
     return (member.header_offset + 30 if offset is None else offset) + member.packed_nbytes
 
 
-def _end64(source: ByteSource, end_at: int) -> tuple[int, int, int, int] | None:
-    if end_at < 20:
+def _end64(source: ByteSource, end_at: int, *, moved: bool) -> tuple[int, int, int, int] | None:
+    """moved: zipfile takes the 64-bit record right before its locator, wherever that says it is."""
+    if end_at < (76 if moved else 20):
         return None
     locator = source.read(end_at - 20, 20)
     if locator[:4] != _LOCATOR64:
         return None
-    (at,) = struct.unpack("<Q", locator[8:16])
+    (at,) = (end_at - 76,) if moved else struct.unpack("<Q", locator[8:16])
     if at + 56 > source.size:
         return None
     record = source.read(at, 56)
