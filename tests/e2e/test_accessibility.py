@@ -204,7 +204,7 @@ def test_the_drawing_breaks_no_rule(examiner: Examiner, samples: Path) -> None:
     examiner.page.set_viewport_size(_NARROW)
     examiner.page.wait_for_timeout(400)
     box = begins.bounding_box()
-    assert box is not None and 0 < box["x"] and box["x"] + box["width"] < _NARROW["width"]
+    assert box is not None and box["x"] > 0 and box["x"] + box["width"] < _NARROW["width"]
     examiner.page.set_viewport_size(_WIDE)
 
 
