@@ -14,10 +14,10 @@ from enum import Enum, auto
 from functools import cached_property
 
 from inspector.architectures.types import Target
+from inspector.checkpoint.name_forms import forms_of
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict, TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.draft import Draft
-from inspector.keys.placing.forms import forms_of
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import RepairPlan, StepKind
 from inspector.keys.rules.entry import Questions
@@ -72,7 +72,7 @@ class Context:
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
-        """The forms of all names of both sides (`placing/forms.py`): whether any has a pattern is asked of these."""
+        """The forms of the names of both sides, of which is asked whether any has a pattern at all."""
         return tuple(forms_of((*self.tensors, *self.places)))
 
     @cached_property

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from inspector.keys.placing.forms import forms_of
+from inspector.checkpoint.name_forms import forms_of
 from inspector.keys.placing.tree import Leaf
 
 

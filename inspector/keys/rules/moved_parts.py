@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inspector.checkpoint.name_forms import are_alike
 from inspector.checkpoint.types import Shape
-from inspector.keys.placing.forms import are_alike
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling

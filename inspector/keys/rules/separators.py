@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
-from inspector.keys.placing.forms import are_alike
+from inspector.checkpoint.name_forms import are_alike
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from inspector.checkpoint.name_forms import forms_of
 from inspector.checkpoint.types import Shape
 from inspector.keys.operations.grouped import value_of
-from inspector.keys.placing.forms import forms_of
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.recast import Piece, Recast
 from inspector.keys.report import Ambiguity, Cost
