@@ -286,7 +286,8 @@ def _diagnose_one(
     real = {t.name for t in target.tensors if not (t.dtype or "").startswith("complex")}
     lossy = halved([tensor for tensor in state.tensors if tensor.name in real])
     made = "; ".join(filter(None, (good.says, lossy))) if good is not None and fits else ""
-    doubts = tuple(run_checks(NUMBERS, replace(context, plan=plan)))
+    planned = context.knowing(plan=plan)
+    doubts = run_checks(NUMBERS, planned)
     compared = (
         refusal.says
         if refusal
@@ -311,7 +312,7 @@ def _diagnose_one(
         says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
         compared=compared,
         made_good=made,
-        findings=(*([refusal] if refusal else []), *doubts, *run_checks(CHECKS, replace(context, plan=plan))),
+        findings=(*([refusal] if refusal else []), *doubts, *run_checks(CHECKS, planned)),
         plan=plan,
         refusal=refusal.says if refusal else "",
     )
@@ -320,7 +321,7 @@ def _diagnose_one(
 def _refusal(context: Context) -> Finding | None:
     """Why this is no repair: a particular reason where a check knows better, else what the placing itself shows."""
     misfit = first_finding((*MISFITS, *PARTS), context)
-    known = first_finding(REFUSALS, replace(context, misfit=misfit.says) if misfit else context)
+    known = first_finding(REFUSALS, context.knowing(misfit=misfit.says) if misfit else context)
     return known or misfit
 
 

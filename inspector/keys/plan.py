@@ -145,21 +145,25 @@ def _settle(
         extra=tuple(extra),
         missing=tuple(made.missing),
         questions=questions,
-        turned=frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None),
+        turned=made.turned,
         oriented=frozenset(shown),
         elsewhere=made.elsewhere,
         writer=made.writer,
         reader=made.reader,
     )
     steps = list(rule.steps(left))
+    if not steps:
+        return extra
     sources = {source for step in steps for source in step.takes}
     targets = {step.target for step in steps if step.target is not None}
     made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
     # What a rule took away from its place and put nowhere: the place is empty again.
     emptied = [x.target for x in made.placed if x.source.name in sources and x.target.name not in targets]
-    made.placed = [x for x in made.placed if x.target not in emptied]
+    gone = set(emptied)
+    made.placed = [x for x in made.placed if x.target not in gone] if gone else made.placed
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
     made.missing = [place for place in made.missing if place.name not in targets] + emptied
+    made.turned = frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None)
     return [leaf for leaf in extra if leaf.name not in sources]
 
 

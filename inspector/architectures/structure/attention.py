@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from inspector.architectures.structure.marks import is_kept, kept_keys
 from inspector.architectures.structure.projections import by_module, projections
 from inspector.architectures.structure.types import Claim, Layer, LayerKind, Topic
+from inspector.checkpoint.name_forms import forms_of
 from inspector.checkpoint.types import Shape, TensorInfo
 from inspector.units import human_shape
 
@@ -52,13 +52,21 @@ def is_joint(layer: Layer) -> bool:
 
 def attention(tensors: Sequence[TensorInfo], layers: Sequence[Layer]) -> Iterator[Claim]:
     """The first of each kind; what repeats is the stacks' to say."""
+    forms = forms_of(tensor.name for tensor in tensors)
     yield from _first(_heads(t.name, t.shape) for t in tensors if t.name.endswith(_TABLE))
-    tables = (layer for layer in layers if _DISTANCES.search(layer.path))
-    yield from _first(_distances(table, layers) for table in islice(tables, _MOST_TABLES))
+    tables = _named_distances(layers)
+    yield from _first(_distances(table, layers) for table in tables[:_MOST_TABLES])
     yield from kept_keys(tensors, layers)
     yield from projections(layers)
     yield from _shared(layers)
-    yield from _first(_places(t.name, t.shape) for t in tensors if _POSITIONS.search(t.name))
+    if any(map(_POSITIONS.search, forms)):
+        yield from _first(_places(t.name, t.shape) for t in tensors if _POSITIONS.search(t.name))
+
+
+def _named_distances(layers: Sequence[Layer]) -> list[Layer]:
+    if not any(map(_DISTANCES.search, forms_of(layer.path for layer in layers))):
+        return []
+    return [layer for layer in layers if _DISTANCES.search(layer.path)]
 
 
 def _first(claims: Iterator[Claim | None]) -> Iterator[Claim]:
@@ -111,10 +119,13 @@ def _last(layer: Layer) -> str:
 def has_other_attention(layers: Sequence[Layer]) -> bool:
     """Whether a module has projections of attention and no table that tells its heads."""
     queries = {names[0] for names in _TRIPLES} | set(_JOINT)
-    tables = {layer.path.rpartition(".")[0] for layer in layers if _DISTANCES.search(layer.path)}
+    own = [layer.path.rpartition(".")[0] for layer in layers if _last(layer) in queries]
+    if not own:
+        return False
+    tables = {layer.path.rpartition(".")[0] for layer in _named_distances(layers)}
     tables |= {layer.path.rpartition(".")[0] for layer in layers if layer.path.endswith(_TABLE)}
     tables |= {layer.path.rpartition(".")[0] for layer in layers if is_kept(layer.path)}
-    return any(layer.path.rpartition(".")[0] not in tables for layer in layers if _last(layer) in queries)
+    return any(parent not in tables for parent in own)
 
 
 def _shared(layers: Sequence[Layer]) -> Iterator[Claim]:

@@ -36,7 +36,7 @@ from inspector.architectures.structure.tables import with_tied, with_tokens
 from inspector.architectures.structure.takes import further, recurrent, takes
 from inspector.architectures.structure.twins import twins, twins_of
 from inspector.architectures.structure.types import CONVOLUTIONS, Claim, Layer, LayerKind, Structure, Topic
-from inspector.architectures.structure.words import dense_modules, rows_in_words
+from inspector.architectures.structure.words import dense_modules, rows_in_words, rows_of
 from inspector.checkpoint.types import StateDict
 
 _MOST_KINDS = 5
@@ -62,6 +62,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
     told = " ".join([told, *(claim.says for claim in concatenated)])
     summed = tuple(sums(layers, told, ordered=ordered))
     flat = tuple(flattened(layers))
+    in_words = rows_of(layers)
     coded = tuple(encoder_decoder(layers, stacks, staged, ordered=ordered))
     told = " ".join([told, *(claim.says for claim in (*summed, *flat))])
     claims = (
@@ -76,7 +77,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
         *recurrent(layers, ordered=ordered),
         *repeats(layers, stacks, pairs),
         *stages(staged, stacks),
-        *rows_in_words(layers),
+        *rows_in_words(in_words),
         *twins(pairs, stacks),
         *_copies(state, others),
         *lines(layers, stacks, pairs),
@@ -85,7 +86,7 @@ def describe_structure(state: StateDict, others: Sequence[StateDict] = ()) -> St
         *joined,
         *concatenated,
         *gates(layers, stacks, ordered=ordered),
-        *dense_modules(layers),
+        *dense_modules(in_words, layers),
         *multiples(layers, ordered=ordered),
         *summed,
         *attention(state.tensors, layers),

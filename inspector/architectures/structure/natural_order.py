@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from inspector.checkpoint.types import ModuleNode
 
@@ -35,9 +36,9 @@ def number_words(names: Iterable[str]) -> Mapping[str, tuple[str, int]]:
     "netTwo", "netThr", "netFou" -> ("net", 2), ("net", 3), ("net", 4)."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for name in names:
-        match = _WORD.fullmatch(name)
-        if match is not None:
-            found[match[1]][name] = _WORDS.index(match[2][:3].lower())
+        worded = _in_word(name)
+        if worded is not None:
+            found[worded[0]][name] = worded[1]
     return {
         name: (stem, number)
         for stem, numbered in found.items()
@@ -45,6 +46,13 @@ def number_words(names: Iterable[str]) -> Mapping[str, tuple[str, int]]:
         and sorted(numbered.values()) == [*range(min(numbered.values()), max(numbered.values()) + 1)]
         for name, number in numbered.items()
     }
+
+
+# Of thousands of modules few have another name than their neighbours'.
+@lru_cache(maxsize=4096)
+def _in_word(name: str) -> tuple[str, int] | None:
+    match = _WORD.fullmatch(name)
+    return (match[1], _WORDS.index(match[2][:3].lower())) if match is not None else None
 
 
 def _key(name: str, numbers: Mapping[str, tuple[str, int]]) -> Key:

@@ -18,10 +18,31 @@ _LEAST_SIDE, _MOST_MORE = 5, 17
 Row = list[tuple[str, list[Layer]]]
 
 
-def rows_in_words(layers: Sequence[Layer]) -> Iterator[Claim]:
+def rows_of(layers: Sequence[Layer]) -> Mapping[str, Row]:
+    """Module -> its children of number words, by their numbers, with the layers in each that run forwards. A child with
+    others, as a recurrent one, makes no row."""
+    children: dict[str, dict[str, list[Layer]]] = {}
+    for layer in layers:
+        if layer.kind is LayerKind.TENSOR or not layer.inputs:
+            continue
+        names = layer.path.split(".")
+        for depth in range(min(len(names), _DEEPEST)):
+            children.setdefault(".".join(names[:depth]), {}).setdefault(names[depth], []).append(layer)
+    found: dict[str, Row] = {}
+    for parent, inside in children.items():
+        numbers = number_words(inside)
+        named = sorted(numbers, key=lambda name: numbers[name])
+        for _, group in groupby(named, key=lambda name: numbers[name][0]):
+            row = [(name, inside[name]) for name in group]
+            if len(row) >= _LEAST and all(one.kind in _FORWARDS for _, part in row for one in part):
+                found.setdefault(parent, row)
+    return found
+
+
+def rows_in_words(rows: Mapping[str, Row]) -> Iterator[Claim]:
     """Of modules each of which is a row of layers, and takes what the one before it puts out."""
     said = 0
-    for parent, row in _rows(layers).items():
+    for parent, row in rows.items():
         inside = [group for _, group in row]
         if said >= _MOST or min(map(len, inside)) < 2 or not all(_is_chain(group) for group in inside):
             continue
@@ -42,11 +63,11 @@ def rows_in_words(layers: Sequence[Layer]) -> Iterator[Claim]:
         )
 
 
-def dense_modules(layers: Sequence[Layer]) -> Iterator[Claim]:
+def dense_modules(rows: Mapping[str, Row], layers: Sequence[Layer]) -> Iterator[Claim]:
     """Of single layers in such a row, each of which takes what the one before it takes and puts out (Huang 2017, eq.
     2): in how many modules, and what each ends in."""
     found: dict[tuple[tuple[str, ...], tuple[int | None, ...]], list[tuple[str, list[Layer]]]] = {}
-    for parent, row in _rows(layers).items():
+    for parent, row in rows.items():
         group = [one for _, inside in row for one in inside]
         single = len(group) == len(row) >= _LEAST_DENSE
         if single and all(b.inputs == (a.inputs or 0) + (a.outputs or 0) for a, b in pairwise(group)):
@@ -88,27 +109,6 @@ def _correlation(takes: Sequence[int], layers: Sequence[Layer]) -> str:
         f" ({least:,} = {side} x {side}, as many as a correlation has for displacements of {side // 2} to each side, "
         f"and {sums})"
     )
-
-
-def _rows(layers: Sequence[Layer]) -> Mapping[str, Row]:
-    """Module -> its children of number words, by their numbers, with the layers in each that run forwards. A child with
-    others, as a recurrent one, makes no row."""
-    children: dict[str, dict[str, list[Layer]]] = {}
-    for layer in layers:
-        if layer.kind is LayerKind.TENSOR or not layer.inputs:
-            continue
-        names = layer.path.split(".")
-        for depth in range(min(len(names), _DEEPEST)):
-            children.setdefault(".".join(names[:depth]), {}).setdefault(names[depth], []).append(layer)
-    found: dict[str, Row] = {}
-    for parent, inside in children.items():
-        numbers = number_words(inside)
-        named = sorted(numbers, key=lambda name: numbers[name])
-        for _, group in groupby(named, key=lambda name: numbers[name][0]):
-            row = [(name, inside[name]) for name in group]
-            if len(row) >= _LEAST and all(one.kind in _FORWARDS for _, part in row for one in part):
-                found.setdefault(parent, row)
-    return found
 
 
 def _is_chain(group: Sequence[Layer]) -> bool:

@@ -17,14 +17,18 @@ ADAPTER_INSIDE = FindingKind("adapter-inside", Severity.WARNING, "An adapter bes
 
 def parts(context: Context) -> list[TensorInfo]:
     """Tensors of adapters that the target has no place for."""
+    if not any(map(is_adapter_tensor, context.forms)):
+        return []
     return [t for t in context.state.tensors if is_adapter_tensor(t.name) and t.name not in context.used]
 
 
 def _alone(context: Context) -> str:
     """An adapter without its base, with its rank and the layers it is for."""
     adapter = parts(context)
+    if not adapter:
+        return ""
     rest = [t for t in context.state.tensors if not is_adapter_tensor(t.name) and not is_beside_adapter(t.name)]
-    if not adapter or rest or any(map(is_adapter_tensor, context.places)):
+    if rest or any(map(is_adapter_tensor, context.places)):
         return ""
     modules = list(dict.fromkeys(adapted_layer(t.name) for t in adapter))
     ranks = sorted({min(t.shape[:2]) for t in adapter if len(t.shape) >= 2})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from inspector.architectures.claims import stated_architectures, twins_of
 from inspector.architectures.index import load_index
@@ -31,10 +32,9 @@ _EXPERTS = re.compile(r"(^|\.)experts?\.([a-z_0-9]+\.)*[a-z_0-9]+$")
 
 def _rotary(context: Context) -> Iterator[Finding]:
     """Rotary halves split or interleaved."""
-    names = [*context.tensors, *context.places]
-    if not any(_ROTARY.search(n) for n in names) and not any(_GATED.search(n) for n in names):
+    if not any(_ROTARY.search(form) or _GATED.search(form) for form in context.forms):
         return
-    turned = [(a, b) for a, b in context.goes.items() if _QUERY.search(b)]
+    turned = [(a, b) for a, b in context.goes.items() if _own(b)]
     if not turned:
         return
     other = [(a, b) for a, b in turned if _own(a) != _own(b)]
@@ -54,8 +54,14 @@ def _rotary(context: Context) -> Iterator[Finding]:
 
 
 def _own(name: str) -> str:
-    """A query's own name without its place."""
-    found = _QUERY.search(name)
+    """A query's own name without its place, "" for what is none."""
+    return _own_of_end(".".join(name.rsplit(".", 3)[-3:]))
+
+
+@lru_cache(maxsize=1024)
+def _own_of_end(end: str) -> str:
+    """The last three words of a name are all that the pattern looks at, and of thousands of layers few differ."""
+    found = _QUERY.search(end)
     return found[2] if found else ""
 
 
@@ -65,9 +71,10 @@ def _fused(context: Context) -> Iterator[Finding]:
     steps = [s for s in steps if s.kind in (StepKind.MERGE, StepKind.SPLIT) and s.target is not None and not s.declared]
     joined = [step.source or "" for step in steps]
     known = {step.target for step in context.draft.steps if step.declared}
+    named = context.goes if any(map(_FUSED.search, context.forms)) else {}
     other = [
         a
-        for a, b in context.goes.items()
+        for a, b in named.items()
         if b not in known
         and _FUSED.search(b)
         and a.rpartition(".")[0].split(".")[-1:] != b.rpartition(".")[0].split(".")[-1:]
@@ -86,6 +93,8 @@ def _fused(context: Context) -> Iterator[Finding]:
 
 def _gated(context: Context) -> Iterator[Finding]:
     """The order of gate and up in one matrix."""
+    if not any(map(_GATE_UP.search, context.forms)):
+        return
     found = [a for a, b in context.goes.items() if _GATE_UP.search(b) and not a.endswith(b) and not b.endswith(a)]
     if found:
         yield cannot_tell(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property
 
 from inspector.architectures.types import Target
+from inspector.checkpoint.name_forms import forms_of
 from inspector.checkpoint.types import Checkpoint, Shape, StateDict, TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.draft import Draft
@@ -47,6 +48,13 @@ class Context:
     # None until it is known that nothing refuses.
     plan: RepairPlan | None = None
 
+    def knowing(self, *, misfit: str = "", plan: RepairPlan | None = None) -> Context:
+        """The same draft with what is known of it by now; what was worked out of its names stays."""
+        later = replace(self, misfit=misfit or self.misfit, plan=plan or self.plan)
+        kept = {name: value for name, value in vars(self).items() if name in _OF_THE_DRAFT}
+        vars(later).update(kept)
+        return later
+
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
         """The file's names and shapes."""
@@ -61,6 +69,11 @@ class Context:
     def places(self) -> dict[str, Shape | None]:
         """The target's shapes by name."""
         return {tensor.name: tensor.shape for tensor in self.target.tensors}
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of the names of both sides, of which is asked whether any has a pattern at all."""
+        return tuple(forms_of((*self.tensors, *self.places)))
 
     @cached_property
     def leaf_names(self) -> frozenset[str]:
@@ -92,6 +105,10 @@ class Context:
             for step in self.draft.steps
             if step.source is not None and step.target is not None and step.kind is not StepKind.FILL
         }
+
+
+# What a `Context` works out and neither the plan nor a misfit changes.
+_OF_THE_DRAFT = frozenset({"leaves", "tensors", "places", "forms", "leaf_names", "used", "unused", "goes"})
 
 
 def refusing(reason: Callable[[Context], str]) -> Check[Context]:

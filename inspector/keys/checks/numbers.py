@@ -154,6 +154,8 @@ _GEMMA = re.compile(r"(^|\.)(pre_feedforward_layernorm|post_feedforward_layernor
 
 def _gemma(context: Context) -> Iterator[Finding]:
     """Names that are Gemma's on one side and another code's on the other: its norms add 1 to what is stored."""
+    if not any(map(_GEMMA.search, context.forms)):
+        return
     changed = [
         (a, b) for a, b in context.goes.items() if a != b and bool(_GEMMA.search(a)) is not bool(_GEMMA.search(b))
     ]

@@ -108,17 +108,23 @@ def _few_bits(dtype: str) -> bool:
     return known is None or not known.floating or known.itemsize == 1
 
 
+def _is_eight_bits(dtype: str) -> bool:
+    known = find_dtype(dtype)
+    return known is not None and not known.floating and known.itemsize == 1
+
+
 def _integers(context: Context) -> str:
     """Integers on the place of real numbers: whatever they mean, a scale for them is somewhere else."""
+    if not any(_is_eight_bits(dtype) for dtype in {t.dtype for t in context.state.tensors}):
+        return ""
     wanted = {t.name: t.dtype for t in context.target.tensors if t.dtype}
     wrong = []
     for ours, theirs in context.goes.items():
         tensor = context.tensors.get(ours)
         goal = find_dtype(wanted.get(theirs) or "")
-        if tensor is not None and goal is not None and goal.floating and len(tensor.shape) >= 2:
-            known = find_dtype(tensor.dtype)
-            if known is not None and not known.floating and known.itemsize == 1:
-                wrong.append(ours)
+        real = goal is not None and goal.floating
+        if tensor is not None and real and len(tensor.shape) >= 2 and _is_eight_bits(tensor.dtype):
+            wrong.append(ours)
     if not wrong:
         return ""
     truths = all(context.tensors[name].dtype == "bool" for name in wrong)

@@ -13,6 +13,8 @@ _MOST_RANKS = 512
 
 def _flat(context: Context) -> str:
     """Flat parameters of FSDP: nothing says where each weight begins."""
+    if not any(map(_FLAT.search, context.forms)):
+        return ""
     flat = [name for name in context.tensors if _FLAT.search(name) and name not in context.places]
     if not flat:
         return ""
@@ -26,7 +28,7 @@ def _flat(context: Context) -> str:
 
 def _placeholders(context: Context) -> str:
     """Empty placeholders of ZeRO-3, on either side, with what to run."""
-    empty = [n for n, t in context.tensors.items() if t.numel == 0 and _elements(context, context.goes.get(n, n))]
+    empty = [n for n, t in context.tensors.items() if 0 in t.shape and _elements(context, context.goes.get(n, n))]
     empty += [
         x.source.name for x in context.draft.reshaped if 0 in (x.source.shape or ()) and x.source.name not in empty
     ]

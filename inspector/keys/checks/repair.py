@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from inspector.checkpoint.dtypes import find_dtype
@@ -98,13 +99,15 @@ def _shapes(context: Context) -> Iterator[Finding]:
         yield SHAPES_NOT_CHECKED.found("The target is a list of names without shapes: only names were compared.")
 
 
+def _is_floating(dtype: str) -> bool:
+    known = find_dtype(dtype)
+    return known is not None and known.floating
+
+
 def _dtypes(context: Context) -> Iterator[Finding]:
-    wanted = {t.dtype for t in context.target.tensors if t.dtype and (d := find_dtype(t.dtype)) and d.floating}
-    stored: dict[str, int] = {}
-    for tensor in context.state.tensors:
-        dtype = find_dtype(tensor.dtype)
-        if dtype is not None and dtype.floating and tensor.dtype not in wanted:
-            stored[tensor.dtype] = stored.get(tensor.dtype, 0) + 1
+    wanted = {dtype for dtype in {t.dtype for t in context.target.tensors} if dtype and _is_floating(dtype)}
+    every = Counter(tensor.dtype for tensor in context.state.tensors)
+    stored = {dtype: count for dtype, count in every.items() if _is_floating(dtype) and dtype not in wanted}
     if wanted and stored:
         kinds = ", ".join(f"{counted(n, 'tensor')} as {name}" for name, n in stored.items())
         yield DTYPE_DIFFERS.found(

@@ -71,8 +71,13 @@ def _mixtures(
     groups: dict[tuple[Path, Path], list[Link]] = {}
     copies: dict[tuple[Path, Path], list[Leaf]] = {}
     for link in _weights(links):
-        for key in dict.fromkeys(_prefixes(link)):
+        if not link.moves:
+            continue
+        exchanged = _exchange(link)
+        for key in dict.fromkeys((exchanged, *_dropped_levels(link))):
             groups.setdefault(key, []).append(link)
+            if key == exchanged and _last(link.source) == _last(link.target):
+                continue  # its own place
             name = ".".join((*key[1], *link.source.name.split(".")[len(key[0]) :]))
             if name != link.target.name and name in by_name and shapes[name] in (None, link.source.shape):
                 copies.setdefault(key, []).append(link.source)
@@ -131,25 +136,21 @@ def _unsure_levels(links: Sequence[Link]) -> Iterable[Doubt]:
         )
 
 
-def _prefixes(link: Link) -> Iterator[tuple[Path, Path]]:
+def _dropped_levels(link: Link) -> Iterator[tuple[Path, Path]]:
     """(what stands before in the file, what stands there in the target), for each level that was dropped."""
-    if not link.moves:
-        return
-    yield _exchange(link)
     gone: list[int] = []
-    segments = link.source.name.split(".")
     for move in link.moves:
         path = _dropped(move)
-        if path and tuple(segments[: len(path)]) == path:
+        if path and tuple(link.source.name.split(".", len(path))[: len(path)]) == path:
             gone.append(len(path) - 1)
             yield path, tuple(segment for i, segment in enumerate(path) if i not in gone)
 
 
 def _dropped(move: Move) -> Path:
     """The path of a dropped segment in the file, () for other moves."""
-    parameters = dict(move.parameters)
-    if "drop" not in parameters:
+    if not any(key == "drop" for key, _ in move.parameters):
         return ()
+    parameters = dict(move.parameters)
     return (*filter(None, parameters["place"].split(".")), parameters["drop"])
 
 
@@ -162,8 +163,11 @@ def _renames(
     ends = Counter(place.name.rpartition(".")[2] for place in places)
     total = sum(count for end, count in ends.items() if end not in BOOKKEEPING)
     levels = _of_levels(rules)
+    others = {rule.id for rule in rules if rule.plain is not None}
     for link in _weights(links):
         if not link.moves:
+            continue
+        if _is_only_a_level(link) and not any(move.rule in others for move in link.moves):
             continue
         ours, theirs = (_plain(_module(leaf), link.moves, rules) for leaf in (link.source, link.target))
         # A level more or less is no other name, unless nothing is left of the name but "weight".
@@ -301,8 +305,33 @@ def _module(leaf: Leaf) -> Path:
 
 def _exchange(link: Link) -> tuple[Path, Path]:
     """What stands before the shared end of both modules."""
-    ours, theirs = before_shared_end((_module(link.source), _module(link.target)))
-    return ours, theirs
+    ours, theirs = link.source.name.rpartition(".")[0], link.target.name.rpartition(".")[0]
+    # Most links have one module's whole name at the end of the other's.
+    if ours == theirs:
+        return (), ()
+    if theirs and ours.endswith(f".{theirs}"):
+        return tuple(ours[: -len(theirs) - 1].split(".")), ()
+    if ours and theirs.endswith(f".{ours}"):
+        return (), tuple(theirs[: -len(ours) - 1].split("."))
+    before = before_shared_end((_module(link.source), _module(link.target)))
+    return before[0], before[1]
+
+
+def _is_only_a_level(link: Link) -> bool:
+    """Whether one module's whole name ends the other's, more than wrappers, and what was put in has no number."""
+    ours, theirs = _exchange(link)
+    if ours and theirs:
+        return False
+    ends = [leaf.name.rpartition(".")[0].rpartition(".")[2] for leaf in (link.source, link.target)]
+    return (
+        ends[0] == ends[1] != ""
+        and ends[0] not in WRAPPER_SEGMENTS
+        and not any(segment.isdecimal() for segment in (*theirs, _last(link.target)))
+    )
+
+
+def _last(leaf: Leaf) -> str:
+    return leaf.name.rpartition(".")[2]
 
 
 def _of_levels(rules: Sequence[Rule]) -> frozenset[str]:
@@ -324,7 +353,8 @@ def _within(short: Path, long: Path) -> bool:
 def _plain(path: Path, moves: Iterable[Move], rules: Sequence[Rule]) -> Path:
     """Without what the rules that moved it account for by themselves."""
     moved = {move.rule for move in moves}
-    for rule in sorted(rules, key=lambda rule: rule.renames):
-        if rule.plain is not None and rule.id in moved:
-            path = rule.plain(path)
+    plain = [rule for rule in rules if rule.plain is not None and rule.id in moved]
+    for rule in sorted(plain, key=lambda rule: rule.renames):
+        assert rule.plain is not None
+        path = rule.plain(path)
     return _unwrapped(path)

@@ -14,7 +14,7 @@ from enum import Flag, StrEnum, auto
 from functools import lru_cache
 
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.keys.placing.roles import NORM_NAME, roles_of, split_name
+from inspector.keys.placing.roles import NORM_NAME, own_role, split_name
 from inspector.keys.placing.tree import Leaf
 
 
@@ -82,7 +82,7 @@ _OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle",
 
 def is_weight(place: Leaf) -> bool:
     """Whether a tensor of several dimensions may be something to multiply by: a weight by its role, or a bare one."""
-    role = roles_of([place])[0]
+    role = own_role(place)
     return role == "weight" or (role is None and _TABLE.search(split_name(place.name)[1]) is None)
 
 

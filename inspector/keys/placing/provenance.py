@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from inspector.checkpoint.name_forms import forms_of
 from inspector.keys.placing.tree import Leaf
 
 
@@ -114,7 +115,7 @@ _NUMBER = re.compile(r"[0-9]+")
 
 def shapes_of_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names with every number as 0, each once: what patterns are searched in, however many layers there are."""
-    return tuple(dict.fromkeys(_NUMBER.sub("0", name).replace("/", ".") for name in names))
+    return tuple(dict.fromkeys(_NUMBER.sub("0", form).replace("/", ".") for form in forms_of(names)))
 
 
 @lru_cache(maxsize=32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
@@ -49,13 +49,18 @@ def split_name(name: str) -> tuple[str, str]:
     return module, leaf
 
 
+def own_role(leaf: Leaf) -> str | None:
+    """The role of a tensor whose neighbours are not looked at."""
+    return _role(leaf.name, frozenset())
+
+
 def roles_of(leaves: Sequence[Leaf]) -> list[str | None]:
     """One role per leaf, None where the name does not say."""
     names = {leaf.name for leaf in leaves}
     return [_role(leaf.name, names) for leaf in leaves]
 
 
-def _role(name: str, names: set[str]) -> str | None:
+def _role(name: str, names: Collection[str]) -> str | None:
     module, leaf = split_name(name)
     partner = _PARTNER.get(leaf)
     if partner is not None and (f"{module}.{partner}" if module else partner) not in names:
@@ -68,7 +73,7 @@ def _role(name: str, names: set[str]) -> str | None:
 
 def is_counter(leaf: Leaf) -> bool:
     """A counter by its name, of one element or of unknown shape."""
-    return split_name(leaf.name)[1] in BOOKKEEPING and leaf.shape in ((), (1,), None)
+    return leaf.shape in ((), (1,), None) and split_name(leaf.name)[1] in BOOKKEEPING
 
 
 def squeezed(shape: Shape | None) -> Shape | None:

@@ -26,12 +26,16 @@ def respell(
     leaves: Sequence[Leaf], places: Sequence[Leaf], *, rules: Sequence[Rule], questions: Questions
 ) -> tuple[list[Leaf], Spelled]:
     """The tensors under the names that they read as. The first rule that says something is the only one."""
+    if {leaf.name for leaf in leaves} <= {place.name for place in places}:
+        return list(leaves), {}
     for rule in rules:
         found = list(rule.spells(leaves, places, questions)) if rule.spells is not None else []
+        if not found:
+            continue
         names = {spelling.leaf.name: spelling for spelling in found}
         made = [Leaf(names[x.name].name, x.shape) if x.name in names else x for x in leaves]
         # Two tensors of one name would be one tensor less.
-        if found and len({leaf.name for leaf in made}) == len(leaves):
+        if len({leaf.name for leaf in made}) == len(leaves):
             return made, {s.name: (s.leaf, s.move) for s in found}
     return list(leaves), {}
 

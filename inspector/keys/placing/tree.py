@@ -53,13 +53,19 @@ class Node:
     @cached_property
     def bag(self) -> Counter[Token]:
         """How often each (leaf name, shape) occurs below, bookkeeping left out, one-element shapes as scalars."""
-        bag: Counter[Token] = Counter()
-        for segment, leaf in self.leaves.items():
-            if segment not in BOOKKEEPING:
-                bag[(_SAME_LEAF.get(segment, segment), None if self.names_only else plain_shape(leaf.shape))] += 1
+        bag: Counter[Token] = Counter(self._own_tokens())
         for child in self.children.values():
-            bag.update(child.bag)
+            # Most modules hold tensors alone: none of them needs a bag of its own for that.
+            for token, count in child.bag.items() if child.children else ((token, 1) for token in child._own_tokens()):
+                bag[token] = bag.get(token, 0) + count
         return bag
+
+    def _own_tokens(self) -> list[Token]:
+        return [
+            (_SAME_LEAF.get(segment, segment), None if self.names_only else plain_shape(leaf.shape))
+            for segment, leaf in self.leaves.items()
+            if segment not in BOOKKEEPING
+        ]
 
     @cached_property
     def size(self) -> int:
@@ -95,13 +101,16 @@ class Node:
         """Shape by relative name of everything below."""
         return {name: leaf.shape for name, leaf in self.walk()}
 
-    def walk(self) -> Iterable[tuple[str, Leaf]]:
+    def walk(self) -> Sequence[tuple[str, Leaf]]:
         """(relative name, leaf) of everything below, in order."""
-        for segment, leaf in self.leaves.items():
-            yield segment, leaf
+        found: list[tuple[str, Leaf]] = []
+        self._walk("", found)
+        return found
+
+    def _walk(self, above: str, found: list[tuple[str, Leaf]]) -> None:
+        found.extend((above + segment, leaf) for segment, leaf in self.leaves.items())
         for segment, child in self.children.items():
-            for name, leaf in child.walk():
-                yield f"{segment}.{name}", leaf
+            child._walk(f"{above}{segment}.", found)
 
     def only(self, keep: Callable[[str], bool], *, leaves: Mapping[str, Leaf] | None = None) -> Node:
         """The same place with some children (and all or the given leaves)."""

@@ -88,7 +88,7 @@ def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixe
 
 def _is_renamed(link: Link) -> bool:
     ours, theirs = link.source.name, link.target.name
-    return bool(WHOLE.search(ours) and WHOLE.search(theirs)) and _own(ours) != _own(theirs) and not by_order(link)
+    return _own(ours) != _own(theirs) and not by_order(link) and bool(WHOLE.search(ours) and WHOLE.search(theirs))
 
 
 def _may_differ(link: Link, left: Leftovers, in_file: Sequence[str], in_target: Sequence[str]) -> bool:

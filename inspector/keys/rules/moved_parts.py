@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inspector.checkpoint.name_forms import are_alike
 from inspector.checkpoint.types import Shape
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
@@ -34,6 +35,8 @@ def _parts(leaves: Sequence[Leaf]) -> dict[Part, Stages]:
 
 
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
+    if are_alike([leaf.name for leaf in leaves], [place.name for place in places]):
+        return
     ours, theirs = _parts(leaves), _parts(places)
     for (before, part), stages in ours.items():
         there = next((theirs[key] for key in theirs if key[1] == part and _same_place(before, key[0])), None)

@@ -153,7 +153,8 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     for number, dialect in enumerate(DIALECTS):
         for to_timm in (True, False):
             own, other = dialect.anchors if to_timm else dialect.anchors[::-1]
-            if not any(x.name.startswith(prefix + own) for x in weights):
+            start = prefix + own
+            if not any(x.name.startswith(start) for x in weights):
                 continue
             if not any(name.startswith(other) for name in theirs) or any(name.startswith(own) for name in theirs):
                 continue

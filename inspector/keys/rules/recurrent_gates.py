@@ -57,9 +57,11 @@ def _of_torch(leaves: Sequence[Leaf]) -> list[_Layer]:
     for leaf in leaves:
         module, last = split_name(leaf.name)
         end = _TORCH.fullmatch(last)
+        if end is None:
+            continue
         shape = leaf.shape or ()
         hidden = _shape(there, _name(module, last.replace("_ih_", "_hh_")))
-        if end is None or len(shape) != 2 or len(hidden) != 2 or not hidden[1] or hidden[0] != shape[0]:
+        if len(shape) != 2 or len(hidden) != 2 or not hidden[1] or hidden[0] != shape[0]:
             continue
         gates = shape[0] // hidden[1]
         if gates in _ORDERS and gates * hidden[1] == shape[0]:

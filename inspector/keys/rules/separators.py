@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.name_forms import are_alike
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
@@ -22,6 +23,7 @@ _FEWEST = 3
 _MOST_GROUPS = 64
 # layers.-1 is the last of them, and not a separator before a 1.
 _NEGATIVE = re.compile(r"(^|\.)-[0-9]")
+_COUNTERS = tuple(BOOKKEEPING)
 _SEPARATOR = re.compile(r"[^0-9A-Za-z]+")
 _ASCII_SEPARATORS = {i: None for i in range(128) if not chr(i).isalnum()}
 
@@ -47,6 +49,8 @@ class _Reading:
 
 
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
+    if are_alike([leaf.name for leaf in leaves], [place.name for place in places]):
+        return
     there = {place.name: place for place in places}
     weights = [place for place in places if _weighs(place)]
     for number, (says, squash) in enumerate(_WAYS):
@@ -68,7 +72,7 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
 
 
 def _weighs(leaf: Leaf) -> bool:
-    return not leaf.name.endswith(tuple(BOOKKEEPING))
+    return not leaf.name.endswith(_COUNTERS)
 
 
 def _groups(leaves: Sequence[Leaf]) -> Iterator[tuple[str, list[Leaf]]]:

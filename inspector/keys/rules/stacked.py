@@ -101,27 +101,41 @@ def recasts(
     leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions, family: Family, *, rule: str
 ) -> Iterator[Recast]:
     """What one side has as one and the other in parts, cut as the parts are."""
-    for in_target in (False, True):
-        side, other = (places, leaves) if in_target else (leaves, places)
-        yield from _of_side(side, other, questions, family, rule=rule, in_target=in_target)
+    ours, theirs = _sets(leaves, family), _sets(places, family)
+    cut = False
+    for recast in _of_side(leaves, places, ours, theirs, questions, family, rule=rule, in_target=False):
+        cut = True
+        yield recast
+    if cut:
+        # What was cut stands there in parts by now.
+        ours, theirs = _sets(leaves, family), _sets(places, family)
+    yield from _of_side(places, leaves, theirs, ours, questions, family, rule=rule, in_target=True)
 
 
 def _of_side(
-    side: Sequence[Leaf], other: Sequence[Leaf], questions: Questions, family: Family, *, rule: str, in_target: bool
+    side: Sequence[Leaf],
+    other: Sequence[Leaf],
+    own: Sequence[_Set],
+    apart: Sequence[_Set],
+    questions: Questions,
+    family: Family,
+    *,
+    rule: str,
+    in_target: bool,
 ) -> Iterator[Recast]:
-    apart = _sets(other, family)
-    wholes = [leaf for leaf in side if leaf.shape and _is_whole(family, leaf.name)] if apart else []
+    """own, apart: the parts that this side and the other has."""
+    # Only where the other side has more of such parts there is something to cut.
+    free = Counter(found.joined for found in apart) - Counter(found.joined for found in own)
+    wholes = [leaf for leaf in side if leaf.shape and _is_whole(family, leaf.name)] if free else []
     if not wholes:
         return
     # A side that has both (self-attention in one, cross-attention in three) is cut only where the other has no whole.
     names = {split_name(leaf.name)[1] for leaf in wholes}
     rivals = [x for x in other if x.shape and _is_whole(family, x.name) and split_name(x.name)[1] in names]
-    taken = Counter(found.joined for found in _sets(side, family))
-    wanted = Counter(found.joined for found in apart)
-    shapes = shapes_of_names(leaf.name for leaf in side)
-    cut = _cut_weights(wholes, apart, rivals, wanted - taken, family)
+    cut = _cut_weights(wholes, apart, rivals, free, family)
     if not cut:
         return
+    shapes = shapes_of_names(leaf.name for leaf in side)
     by_kind: dict[str, list[tuple[Leaf, _Set, bool]]] = {}
     for leaf, found, turned in cut:
         by_kind.setdefault(_kind(leaf.name), []).append((leaf, found, turned))
@@ -130,9 +144,9 @@ def _of_side(
         modules = {_module(leaf.name): found for leaf, found, _ in members}
         yield from (_recast(leaf, found, order, turned, rule, in_target, proved) for leaf, found, turned in members)
         for leaf in wholes:
-            own = modules.get(_module(leaf.name))
-            if own is not None and len(leaf.shape or ()) == 1 and _biases(own, leaf, apart):
-                yield _recast(leaf, _as_bias(own), order, False, rule, in_target, proved)
+            beside = modules.get(_module(leaf.name))
+            if beside is not None and len(leaf.shape or ()) == 1 and _biases(beside, leaf, apart):
+                yield _recast(leaf, _as_bias(beside), order, False, rule, in_target, proved)
 
 
 def _module(name: str) -> str:
@@ -151,13 +165,12 @@ def _sets(leaves: Sequence[Leaf], family: Family) -> list[_Set]:
         forms.setdefault(form[0], []).append(form)
     found = []
     for name in there:
-        module, leaf = split_name(name)
-        if leaf not in _LEAVES:
+        module, _, leaf = name.rpartition(".")
+        parent, dot, own = module.rpartition(".")
+        if own not in forms or leaf not in _LEAVES:
             continue
-        parent, own = split_name(module)
-        start = f"{parent}." if parent else ""
-        for form in forms.get(own, ()):
-            names = tuple(f"{start}{part}.{leaf}" for part in form)
+        for form in forms[own]:
+            names = tuple([f"{parent}{dot}{part}.{leaf}" for part in form])
             shapes = tuple(shape for shape in map(there.get, names) if shape)
             # Of no or other columns, or a lone bias: no parts of one matrix.
             if len(shapes) == len(names) and len({shape[1:] for shape in shapes}) == 1:

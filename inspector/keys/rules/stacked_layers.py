@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from inspector.checkpoint.name_forms import forms_of
 from inspector.checkpoint.types import Shape
 from inspector.keys.operations.grouped import value_of
 from inspector.keys.placing.tree import Leaf
@@ -20,12 +21,30 @@ from inspector.keys.rules.entry import Questions, Rule
 AS_IT_IS, TRANSPOSED = "as-it-is", "transposed"
 _NUMBER = re.compile(r"(?<=\.)([0-9]{1,4})\.")
 # What wraps all names of a side is another rule's.
-_AROUND = re.compile(r"^((module|model|_orig_mod|transformer|params|net)\.)+")
+_WRAPPERS = ("module", "model", "_orig_mod", "transformer", "params", "net")
+_AROUND = re.compile(rf"^(({'|'.join(_WRAPPERS)})\.)+")
+_ASIDE = frozenset({*_WRAPPERS, "weight", "kernel"})
 _MOST = 4096
 
 
 def _plain(name: str) -> str:
     return _AROUND.sub("", name).removesuffix(".weight").removesuffix(".kernel")
+
+
+def _may_stack(side: Sequence[Leaf], other: Sequence[Leaf]) -> bool:
+    """Whether a name of this side is one of the other's but for a number, as far as their forms tell."""
+    wanted = {(words, numbers - 1) for words, numbers in _words_of(other)}
+    return not wanted.isdisjoint(_words_of(side))
+
+
+def _words_of(leaves: Sequence[Leaf]) -> set[tuple[tuple[str, ...], int]]:
+    """By form of name: its words without what `_plain` takes off, wherever they stand; how many levels are numbers."""
+    found = set()
+    for form in forms_of(leaf.name for leaf in leaves):
+        levels = form.split(".")
+        words = tuple(x for x in levels if not x.isdecimal() and x not in _ASIDE)
+        found.add((words, sum(x.isdecimal() for x in levels)))
+    return found
 
 
 def _rows_of_layers(leaves: Sequence[Leaf]) -> dict[str, list[Leaf]]:
@@ -50,6 +69,8 @@ def _rows_of_layers(leaves: Sequence[Leaf]) -> dict[str, list[Leaf]]:
 def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Recast]:
     for in_target in (False, True):
         side, other = (places, leaves) if in_target else (leaves, places)
+        if not _may_stack(side, other):
+            continue
         rows = _rows_of_layers(other)
         own = {_plain(leaf.name) for leaf in side}
         if rows.keys().isdisjoint(own):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, own_name, voucher_of
 from inspector.keys.placing.provenance import is_from_the_right
-from inspector.keys.placing.roles import roles_of, split_name
+from inspector.keys.placing.roles import own_role, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted, human_shape
@@ -26,13 +26,13 @@ _OPTIONS = (
 
 
 def _is_matrix(link: Link) -> bool:
-    return len(link.target.shape or ()) == 2 and roles_of([link.target])[0] == "weight"
+    return len(link.target.shape or ()) == 2 and own_role(link.target) == "weight"
 
 
 def is_turned(link: Link) -> bool:
     """Whether the shape shows that this matrix lies the other way round."""
     ours, theirs = link.source.shape or (), link.target.shape or ()
-    return _is_matrix(link) and ours != theirs and ours == theirs[::-1]
+    return ours != theirs and ours == theirs[::-1] and _is_matrix(link)
 
 
 def is_square(link: Link) -> bool:
@@ -52,6 +52,10 @@ def has_bias(link: Link, there: Mapping[str, Link]) -> bool:
     return bias is not None and (bias.source.shape == shape[:1] or (turned and bias.source.shape == shape[1:]))
 
 
+def _has_projections(left: Leftovers) -> bool:
+    return any(library is not None and library.projections for library in (left.writer, left.reader))
+
+
 def _from_the_right(link: Link, left: Leftovers) -> bool:
     return is_from_the_right(link.source, link.target, left.writer, left.reader)
 
@@ -66,15 +70,16 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         for link in turned:
             says = "(in, out) in the file, (out, in) in the target."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
-    for link in (*left.settled, *left.reshaped):
+    for link in (*left.settled, *left.reshaped) if _has_projections(left) else ():
         if _from_the_right(link, left):
             says = "CLIP multiplies by it from the right, (in, out), where a layer is (out, in)."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
-    shown = shown_ways(left)
+    shown: dict[Kind, set[bool]] | None = None
     for link in left.settled:
-        known = link.target.name in left.turned or link.target.name in left.oriented
-        known = known or _from_the_right(link, left)
-        if is_square(link) and not known and lies_turned(link, shown, left):
+        if not is_square(link) or link.target.name in left.turned or link.target.name in left.oriented:
+            continue
+        shown = shown_ways(left) if shown is None else shown
+        if not _from_the_right(link, left) and lies_turned(link, shown, left):
             says = "Square, and stored the other way round as every other matrix of this name, or by the user's word."
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=(1, 0))
 
@@ -85,13 +90,18 @@ Kind = tuple[Voucher, str]
 def shown_ways(left: Leftovers) -> dict[Kind, set[bool]]:
     """By kind of name: whether matrices whose shapes tell lie the other way round, or not, or both."""
     ways: dict[Kind, set[bool]] = {}
-    matrices = [x for x in left.settled if _is_matrix(x)] + [x for x in left.reshaped if is_turned(x)]
+    matrices = [x for x in left.settled if _is_oblong(x) and _is_matrix(x)]
+    matrices += [x for x in left.reshaped if _is_oblong(x) and is_turned(x)]
     for link in matrices:
-        if len(set(link.target.shape or ())) == 2:
-            ways.setdefault(_kind(link), set()).add(is_turned(link))
-            if _goes_to_conv1d(link):
-                ways.setdefault(_AT_CONV1D, set()).add(is_turned(link))
+        ways.setdefault(_kind(link), set()).add(is_turned(link))
+        if _goes_to_conv1d(link):
+            ways.setdefault(_AT_CONV1D, set()).add(is_turned(link))
     return ways
+
+
+def _is_oblong(link: Link) -> bool:
+    shape = link.target.shape or ()
+    return len(shape) == 2 and shape[0] != shape[1]
 
 
 # What goes to places where transformers has a Conv1D, whatever the file calls it.
