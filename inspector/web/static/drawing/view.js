@@ -26,10 +26,15 @@ export class View {
   get width() { return this.stage.clientWidth }
   get height() { return this.stage.clientHeight }
 
+  // What stood in the middle stays there.
   resized() {
     if (!this.width) return
-    if (this.waitsForRoom) this.begin()
-    else if (this.drawn) this.repaint()
+    const before = this.room
+    this.room = this.width
+    if (this.waitsForRoom) { this.begin(); return }
+    if (!this.drawn) return
+    if (before) this.x += (this.width - before) / 2
+    this.repaint()
   }
 
   // Shows all of it where that can be read, else its beginning.
