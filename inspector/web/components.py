@@ -143,7 +143,7 @@ def need_file(shows: str, *fitting: str) -> Hand:
         return hand
     with st.container(border=True, key="empty-state"):
         st.markdown(plain(shows))
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
             for sample in samples.some(fitting):
                 if st.button(plain(f"Try “{sample.title}”"), key=f"empty-{sample.id}", icon=":material/science:"):
                     with said():
