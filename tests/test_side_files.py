@@ -256,6 +256,8 @@ _OURS = {
     "web/samples.py": "the samples of the checkout",
     "web/store.py": "the store's own records",
     "web/store_lock.py": "the store's own lock",
+    "web/store_shared.py": "the store's own locks",
+    "web/records.py": "the store's own records",
     "web/front/probes.py": "what the system tells of this process",
     "web/front/index_page.py": "a script of ours",
     "web/front/visitors.py": "a secret of ours in the store",

@@ -9,10 +9,14 @@ import os
 import re
 import secrets
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _ENDING = ".result"
+# Each is written in one go.
+_PART_SECONDS = 600
 
 
 class Results:
@@ -64,9 +68,12 @@ class Results:
             return total
 
     def clear_rests(self) -> None:
-        """Half files of an end in the middle; called when no worker runs."""
+        """Half files of an end in the middle; called when no worker of this server runs. Those of another server that
+        shares the folder are younger."""
         for part in self.root.glob("*.part"):
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                if time.time() - part.stat().st_mtime > _PART_SECONDS:
+                    part.unlink()
 
     def _place(self, key: str) -> Path:
         if not _KEY.fullmatch(key):

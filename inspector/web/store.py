@@ -3,7 +3,8 @@
 No name that a visitor sent is ever part of a path: data lie under `files/<sha256>`, what they are called lies in a
 small JSON record beside them. Old files go after `ttl_seconds`, then the least recently used ones until the store is
 under `quota_nbytes`; uploads on their way and exports count towards it. What others used within `busy_seconds` does not
-go for a new upload: that is refused. One process writes a store at a time (`store_lock.py`).
+go for a new upload: that is refused. One process writes a store at a time (`store_lock.py`), or several that share it
+(`store_shared.py`): what one of them takes, all of them have.
 
 A digest is a capability: whoever knows the sha256 of a file that is here may look at it, as with a secret link. It
 cannot be guessed, nothing lists digests, and whoever computed it had the file in the first place. What it gives away
@@ -14,13 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 import secrets
 import shutil
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +30,9 @@ from typing import Any
 from inspector.checkpoint.digest import digest_of
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
 from inspector.units import human_bytes
-from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, number
+from inspector.web.front.variables import FILE, STORE_EACH, STORE_HOURS, STORE_NBYTES, is_shared, number
+from inspector.web.records import Records
+from inspector.web.store_shared import OwnFolder, SharedLock
 from inspector.web.stored import Quota, Stored, clean_name, is_digest, leaving, linked_name, sweep_fetches, with_owner
 
 __all__ = ["ContentStore", "Stored", "clean_name", "default_root", "is_digest", "linked_name", "the_store"]
@@ -57,21 +60,27 @@ class ContentStore:
         owner_nbytes: int | None = None,
         ttl_seconds: float = 24 * 3600,
         busy_seconds: float = 1800,
+        shared: bool = False,
     ) -> None:
-        """owner_nbytes: of the files that one visitor alone has, None for no such limit."""
+        """owner_nbytes: of the files that one visitor alone has, None for no such limit. shared: whether other
+        processes write it, too."""
         self.root = root
         self.file_nbytes = file_nbytes
         self.quota_nbytes = quota_nbytes
         self.owner_nbytes = owner_nbytes
         self.ttl_seconds = ttl_seconds
         self.busy_seconds = busy_seconds
-        self._lock = threading.RLock()
-        self._on_its_way: dict[Path, _Arriving] = {}
-        # The records, once somebody has asked whose they are.
-        self._known: dict[str, Stored] | None = None
-        for folder in (self._files, self._records, self.incoming, self._unpublished, self.exports):
+        self._records = Records(root / "records")
+        for folder in (self._files, self._records.folder, self.exports):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._clear_rests()
+        self._lock: AbstractContextManager[bool] = SharedLock(root / "records.lock") if shared else threading.RLock()
+        self._arriving = threading.Lock()
+        self._on_its_way: dict[Path, _Arriving] = {}
+        with self._lock:
+            self._own = OwnFolder(root) if shared else None
+            for folder in (self.incoming, self._unpublished):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._clear_rests()
         self.sweep()
 
     @property
@@ -79,16 +88,17 @@ class ContentStore:
         return self.root / "files"
 
     @property
-    def _records(self) -> Path:
-        return self.root / "records"
-
-    @property
     def incoming(self) -> Path:
-        return self.root / "incoming"
+        """What this server writes first; on the same disk as the files."""
+        return self._on_the_way / "incoming"
 
     @property
     def _unpublished(self) -> Path:
-        return self.root / "unpublished"
+        return self._on_the_way / "unpublished"
+
+    @property
+    def _on_the_way(self) -> Path:
+        return self.root if self._own is None else self._own.path
 
     @property
     def exports(self) -> Path:
@@ -109,11 +119,13 @@ class ContentStore:
         """What an end in the middle left: cut uploads, half exports, bytes without a record, records without bytes."""
         for rest in (*self.incoming.iterdir(), *self._unpublished.iterdir()):
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink(missing_ok=True)
-        known = {stored.sha256: stored for stored in self._all()}
+        if self._own is not None:
+            self._own.clear_dead()
+        known = {stored.sha256: stored for stored in self._records.all()}
         for path in self._files.iterdir():
             if path.name not in known:
                 path.unlink(missing_ok=True)
-        for path in self._records.iterdir():
+        for path in self._records.folder.iterdir():
             stored = known.get(path.stem)
             if stored is None or not (stored.path or stored.remote or (self._files / stored.sha256).is_file()):
                 path.unlink(missing_ok=True)
@@ -146,7 +158,7 @@ class ContentStore:
         except OSError as error:
             raise self._disk_says(error) from error
         finally:
-            with self._lock:
+            with self._arriving:
                 self._on_its_way.pop(incoming, None)
             incoming.unlink(missing_ok=True)
 
@@ -213,12 +225,7 @@ class ContentStore:
 
     def find(self, sha256: str) -> Stored | None:
         """The record of a digest; None for anything that is not one of ours."""
-        if not is_digest(sha256):
-            return None
-        try:
-            return Stored(**json.loads((self._records / f"{sha256}.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
+        return self._records.find(sha256)
 
     def name_of(self, sha256: str, owner: str) -> str:
         """What the owner calls it, else the start of its digest: how others call their files is theirs."""
@@ -235,9 +242,7 @@ class ContentStore:
     def owned(self, owner: str) -> list[Stored]:
         """What one visitor has here, what that one took up last in front."""
         with self._lock:
-            if self._known is None:
-                self._known = {stored.sha256: stored for stored in self._all()}
-            own = [stored for stored in self._known.values() if owner in stored.names]
+            own = [stored for stored in self._records.all() if owner in stored.names]
         return sorted(own, key=lambda stored: -stored.opened.get(owner, stored.added))
 
     def touch(self, sha256: str) -> None:
@@ -273,8 +278,10 @@ class ContentStore:
         )
         with self._lock:
             sweep_fetches(self.incoming, now - self.busy_seconds)
+            if self._own is not None:
+                self._own.clear_dead()
             exported = self._sweep_exports(now)
-            gone, fits = leaving(self._all(), quota, now=now, exported=exported, room_for=room_for, owner=owner)
+            gone, fits = leaving(self._records.all(), quota, now=now, exported=exported, room_for=room_for, owner=owner)
             if room_for and not fits:
                 # What would go for it stays, as it would not help; what is too old goes all the same.
                 self.sweep(now=now)
@@ -290,6 +297,9 @@ class ContentStore:
 
     def clear_uploads(self) -> None:
         """What an upload left that was cut by the server's own end."""
+        if self._own is not None:
+            self._own.close()
+            return
         for rest in self.incoming.iterdir():
             rest.unlink(missing_ok=True)
 
@@ -327,7 +337,7 @@ class ContentStore:
         Raises LimitExceeded where all that are on their way are more than the store takes, NoRoom where the disk has
         less than they have still to write.
         """
-        with self._lock:
+        with self._arriving:
             arriving = self._on_its_way.setdefault(incoming, _Arriving())
             if nbytes <= arriving.reserved:
                 return
@@ -372,21 +382,11 @@ class ContentStore:
 
     def _write(self, stored: Stored, **changes: object) -> Stored:
         fresh = Stored(**(asdict(stored) | changes))
-        incoming = self.incoming / secrets.token_hex(16)
-        incoming.write_text(json.dumps(asdict(fresh)), encoding="utf-8")
-        incoming.replace(self._records / f"{fresh.sha256}.json")
-        if self._known is not None:
-            self._known[fresh.sha256] = fresh
+        self._records.write(fresh, self.incoming / secrets.token_hex(16))
         return fresh
 
-    def _all(self) -> list[Stored]:
-        found = (self.find(path.stem) for path in self._records.glob("*.json"))
-        return [stored for stored in found if stored is not None]
-
     def _remove(self, sha256: str) -> int:
-        (self._records / f"{sha256}.json").unlink(missing_ok=True)
-        if self._known is not None:
-            self._known.pop(sha256, None)
+        self._records.remove(sha256)
         path = self._files / sha256
         nbytes = path.stat().st_size if path.is_file() else 0
         path.unlink(missing_ok=True)
@@ -411,4 +411,5 @@ def the_store() -> ContentStore:
         quota_nbytes=number(STORE_NBYTES, os.environ),
         owner_nbytes=number(STORE_EACH, os.environ),
         ttl_seconds=3600 * number(STORE_HOURS, os.environ),
+        shared=is_shared(os.environ),
     )

@@ -9,9 +9,7 @@ so each request carries a token that the page got over its own connection, and i
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
-import secrets
 from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
@@ -27,23 +25,23 @@ from inspector.web.front.paths import SLICES_PATH, UPLOAD_PATH
 from inspector.web.front.probes import probe_routes
 from inspector.web.front.rules import own_rules
 from inspector.web.front.variables import own_limits
+from inspector.web.front.visitors import own_visitors
 from inspector.web.provisional import the_uploads
 from inspector.web.static_files import static_route
 from inspector.web.store import clean_name, the_store
 
-_SECRET = secrets.token_bytes(32)
 _mounted = False
 # Slices are read in threads of this process, so many at a time.
 _reading = asyncio.Semaphore(2)
 
 
 def issue_token(owner: str) -> str:
-    """A token that lets `owner` upload until this process ends."""
-    return f"{owner}.{hmac.new(_SECRET, owner.encode(), hashlib.sha256).hexdigest()}"
+    """A token that lets `owner` upload: here, after a restart, and at every server that knows the same visitors."""
+    return f"{owner}.{own_visitors().signed(f'uploads of: {owner}')}"
 
 
 def owner_of(token: str) -> str | None:
-    """Whose token it is; None for one that this process did not issue."""
+    """Whose token it is; None for one that no server of these visitors issued."""
     owner = token.partition(".")[0]
     return owner if owner and hmac.compare_digest(token.encode(), issue_token(owner).encode()) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -103,9 +104,12 @@ def test_results_over_their_bound_go_oldest_first(tmp_path: Path) -> None:
     assert results.read(keys[0]) == bytes(100)  # used now: it stays
     assert results.sweep() == 200
     assert [results.read(key) is not None for key in keys] == [True, False, False, True]
-    (tmp_path / "results" / "half.part").write_bytes(b"x")
+    for name, age in (("half", 3600), ("another servers", 1)):
+        part = tmp_path / "results" / f"{name}.part"
+        part.write_bytes(b"x")
+        os.utime(part, (time.time() - age, time.time() - age))
     results.clear_rests()
-    assert len(list((tmp_path / "results").iterdir())) == 2
+    assert len(list((tmp_path / "results").iterdir())) == 3  # one half file is younger than any write takes
 
 
 def test_no_name_of_a_result_is_a_path(tmp_path: Path) -> None:

@@ -16,22 +16,25 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from inspector.compare.diff import compare_checkpoints
 from inspector.errors import ReadError
 from inspector.giants.measure import read_in_pieces
+from inspector.giants.pairs import PairsByPieces
 from inspector.lint.audit import audit
 from inspector.lint.check import check
 from inspector.readers import open_checkpoint
 from inspector.survey.survey import How
-from inspector.sweep.engines import engine_of
+from inspector.sweep.engines import Inline, engine_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import open_store
 from inspector.weights.measure import read_tensors
+from tests.giants.test_pairs import files, opened, told
 from tests.lint.test_check import folder, request_of
 from tests.sweep.test_run import WANTED, pieces_of
 from tests.sweep.works import Square, calls, lost
 
 Client = pytest.importorskip("distributed").Client
-__all__ = ["folder"]
+__all__ = ["files", "folder"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,6 +104,29 @@ def test_numbers_by_pieces_on_a_cluster_are_those_of_one_pass(dask: Dask, tmp_pa
     with engine_of(dask.address) as engine:
         found = read_in_pieces(checkpoint, checkpoint.tensors, engine=engine, most_nbytes=30_000)
     assert repr(found.answers) == repr(read_tensors(checkpoint, checkpoint.tensors).answers)
+
+
+def test_two_checkpoints_compared_on_a_cluster_give_the_report_of_one_pass(
+    dask: Dask, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Also where a worker is killed meanwhile; each worker opens both by itself."""
+    a, b = opened(files)
+    once = told(compare_checkpoints(a, b))
+    guest = dask.add_worker()
+    with Client(dask.address, set_as_default=False) as client:
+        client.wait_for_workers(3, timeout=60)
+
+    def killing(done: int, total: int | None, note: str) -> None:
+        if done and guest.poll() is None:
+            dask.kill(guest)
+
+    with engine_of(dask.address) as engine:
+        pairwise = PairsByPieces(engine, open_store(str(tmp_path / "s")), most_nbytes=1)
+        assert told(compare_checkpoints(a, b, pairwise=pairwise, progress=killing)) == once
+    assert guest.poll() is not None
+    # From what the workers gave alone.
+    kept = PairsByPieces(Inline(), open_store(str(tmp_path / "s")), most_nbytes=1)
+    assert told(compare_checkpoints(*opened(files), pairwise=kept)) == once
 
 
 def test_a_worker_that_is_killed_costs_no_piece(dask: Dask, tmp_path: Path) -> None:

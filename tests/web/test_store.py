@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from inspector.errors import LimitExceeded, NoRoom, ReadError, RefusedContent
+from inspector.web.records import Records
 from inspector.web.store import ContentStore, clean_name
 
 
@@ -386,12 +387,17 @@ def test_a_fetch_that_nobody_took_up_goes_with_the_next_sweep(tmp_path: Path) ->
     assert sorted(store.incoming.iterdir()) == [upload, underway]
 
 
-def test_a_sweep_reads_each_record_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ContentStore(tmp_path, quota_nbytes=30, busy_seconds=0)
-    for number in range(5):
-        _put(store, bytes([number]) * 5, owner=f"visitor {number}")
+def test_a_sweep_reads_no_record_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ContentStore(tmp_path, quota_nbytes=30, busy_seconds=0)
+    digests = [_put(first, bytes([number]) * 5, owner=f"visitor {number}") for number in range(5)]
     read: list[str] = []
-    find = store.find
-    monkeypatch.setattr(store, "find", lambda sha256: read.append(sha256) or find(sha256))
+    find = Records.find
+    monkeypatch.setattr(Records, "find", lambda self, sha256: read.append(sha256) or find(self, sha256))
+    store = ContentStore(tmp_path, quota_nbytes=30, busy_seconds=0)
+    assert sorted(read) == sorted(digests)
     assert store.sweep(room_for=20, owner="me") == 15
-    assert len(read) == 5 and len(set(read)) == 5
+    assert len(read) == 5
+    # What another server wrote meanwhile is read again, and nothing else.
+    first.touch(digests[3])
+    read.clear()
+    assert [stored.sha256 for stored in store.owned("visitor 3")] == read == [digests[3]]

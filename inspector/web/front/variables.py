@@ -66,6 +66,10 @@ STORE_EACH = Variable(
 STORE_HOURS = Variable(
     name="INSPECTOR_STORE_HOURS", default="24", least=1, says="How long a file is kept after it was last looked at."
 )
+SHARED = Variable(
+    name="INSPECTOR_STORE_SHARED",
+    says="`on`: the store is shared by every server that is started with it, on one disk that locks files.",
+)
 DRAIN = Variable(
     name="INSPECTOR_DRAIN_SECONDS",
     default="30",
@@ -135,6 +139,7 @@ VARIABLES = (
     Variable(
         name="INSPECTOR_STORE", default="a per-user cache folder", says="Where uploads are kept; one server to a store."
     ),
+    SHARED,
     Variable(
         name="INSPECTOR_SAMPLES",
         default="a per-user cache folder",
@@ -195,6 +200,14 @@ def number(variable: Variable, environment: Mapping[str, str]) -> int:
     if not stated.isascii() or not stated.isdecimal() or len(stated) > 18 or int(stated) < least:
         raise UsageError(f"{variable.name} is {stated[:40]!r}.", hint=f"Write a whole number from {least} on.")
     return int(stated)
+
+
+def is_shared(environment: Mapping[str, str]) -> bool:
+    """Whether several servers use one store. Raises UsageError for what is neither on nor off."""
+    stated = environment.get(SHARED.name, "").strip().lower()
+    if stated not in ("", "on", "off"):
+        raise UsageError(f"{SHARED.name} is {stated[:40]!r}.", hint="Write on or off.")
+    return stated == "on"
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,21 +49,22 @@ class Visitors:
     def owner(self, headers: Headers) -> str:
         """What the store calls a visitor that is known, which tells nobody else anything; "" for one that is not."""
         known = self.known(headers)
-        return self._signed(f"owner of files: {known}")[:24] if known else ""
+        return self.signed(f"owner of files: {known}")[:24] if known else ""
 
     def new_cookie(self, scope: Scope, path: str) -> bytes:
         """What a Set-Cookie header says for a browser that has none. path: below which it is sent."""
         drawn = secrets.token_hex(16)
         headers = Headers(scope=scope)
         secure = "; Secure" if is_secure(scope, headers) else ""
-        value = f"{drawn}.{self._signed(drawn)}"
+        value = f"{drawn}.{self.signed(drawn)}"
         return f"{cookie_name(headers)}={value}; Path={path}; HttpOnly; SameSite=Lax{secure}".encode("latin-1")
 
     def _is_ours(self, value: str) -> bool:
         drawn, _, signed = value.partition(".")
-        return bool(drawn) and hmac.compare_digest(self._signed(drawn).encode(), signed.encode("utf-8", "replace"))
+        return bool(drawn) and hmac.compare_digest(self.signed(drawn).encode(), signed.encode("utf-8", "replace"))
 
-    def _signed(self, drawn: str) -> str:
+    def signed(self, drawn: str) -> str:
+        """What only servers of these visitors can make of a text."""
         return hmac.new(self._secret, drawn.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
 
 
@@ -80,11 +82,17 @@ def visitors_secret(environment: Mapping[str, str], folder: Path) -> bytes:
     if stated:
         return hmac.new(stated.encode(), b"Model Inspector, visitors", hashlib.sha256).digest()
     path = folder / _FILE
-    if not path.is_file() or path.stat().st_size != _NBYTES:
-        fresh = folder / f"{_FILE}.{secrets.token_hex(4)}"
-        fresh.touch(mode=0o600)
-        fresh.write_bytes(secrets.token_bytes(_NBYTES))
-        fresh.replace(path)
+    if path.is_file():
+        if path.stat().st_size == _NBYTES:
+            return path.read_bytes()
+        path.unlink()
+    fresh = folder / f"{_FILE}.{secrets.token_hex(4)}"
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(secrets.token_bytes(_NBYTES))
+    # Not in place of another server's that started at the same moment: its visitors would be nobody's.
+    with suppress(FileExistsError):
+        os.link(fresh, path)
+    fresh.unlink()
     return path.read_bytes()
 
 
