@@ -20,7 +20,7 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.recast import Recast
 from inspector.keys.report import Cost
 from inspector.keys.rules.entry import QKV_ORDER, Questions, Rule
-from inspector.keys.rules.stacked import Family, Order, heads, recasts
+from inspector.keys.rules.stacked import Around, Family, Order, heads, recasts
 
 # (query, key, value) as they are called apart.
 _TRIPLES = (
@@ -72,6 +72,13 @@ _SAYS = {"q": "query", "k": "key", "v": "value"}
 _KNOWN = ("qkv", "kqv", "kvq", "qvk")
 _OF_BLOCK = r"(^|\.)blocks\.0\.(0\.)?"
 _BLOCK = _OF_BLOCK + r"attn\."
+_TIMM = (
+    _BLOCK + r"qkv\.weight$",
+    _BLOCK + r"proj\.weight$",
+    _OF_BLOCK + r"mlp\.fc0\.weight$",
+    _OF_BLOCK + r"norm0\.",
+)
+_VIT = r"(^|\.)patch_embed\.proj\.weight$"
 
 
 def letters_of(name: str) -> str:
@@ -90,27 +97,31 @@ def _claims_pair(name: str) -> str:
     return "v-k" if re.search(r"(^|_|w|to)vk", own) else "k-v"
 
 
-def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> str:
-    """The order that the names around it prove. shapes: as `shapes_of_names` gives them."""
-    in_order = "q-k-v"
+def _proves(name: str, around: Around) -> str:
+    """The order that the names around it prove."""
+    in_order, shapes = "q-k-v", around.shapes
     # transformers' Conv1D lies (in, out), and every network that has it splits its columns so.
-    if turned and re.search(r"(^|\.)h\.[0-9]+\.(attn|attention)\.c_attn\.", name):
+    if around.turned and re.search(r"(^|\.)h\.[0-9]+\.(attn|attention)\.c_attn\.", name):
         return in_order
-    if not in_target:
-        return ""
-    if re.search(r"(^|\.)in_proj_weight$", name) and shown_in(shapes, (r"(^|\.)out_proj\.weight$",)):
+    # torch's MultiheadAttention has a bare parameter beside a layer; apex has both bare, head by head.
+    if re.search(r"(^|\.)in_proj_weight$", name) and _beside(name, "out_proj.weight") in around.names:
         return in_order
-    timm = (
-        _BLOCK + r"qkv\.weight$",
-        _BLOCK + r"proj\.weight$",
-        _OF_BLOCK + r"mlp\.fc0\.weight$",
-        _OF_BLOCK + r"norm0\.",
-    )
-    if re.search(r"\.attn\.qkv\.", name) and any(
-        all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in (timm, _SWIN)
-    ):
+    if all(shown_in(shapes, (pattern,)) for pattern in PHI):
         return in_order
-    return in_order if all(shown_in(shapes, (pattern,)) for pattern in PHI) else ""
+    if re.search(r"\.attn\.qkv\.", name):
+        # That a file is timm's takes what stands around the blocks, too.
+        libraries = (_TIMM, _SWIN) if around.in_target else ((*_TIMM, _VIT), _SWIN)
+        if any(all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in libraries):
+            return in_order
+    # With fewer heads of key and value these are vLLM's and Phi-3's alone. Of equal parts, a tutorial's are head by
+    # head (UvA deep learning course, 6), and OPT's lie k, v, q beside out_proj.
+    grouped = len({part[0] for part in around.parts}) > 1 and re.search(r"(^|\.)qkv_proj\.weight$", name)
+    return in_order if grouped and _beside(name, "o_proj.weight") in around.names else ""
+
+
+def _beside(name: str, other: str) -> str:
+    """What stands beside a whole under this name."""
+    return re.sub(r"(in_proj_weight|[A-Za-z_]+\.weight)$", other, name)
 
 
 def _orders(shapes: tuple[Shape, ...]) -> list[Order]:
@@ -163,7 +174,7 @@ _HALVES = Family(
     parts=tuple(triple[1:] for triple in _TRIPLES),
     whole=_PAIRS,
     claims=_claims_pair,
-    proves=lambda name, shapes, turned, in_target: "",
+    proves=lambda name, around: "",
     orders=_pair_orders,
     only={},
 )
