@@ -163,7 +163,7 @@ def _renames(
     total = sum(count for end, count in ends.items() if end not in BOOKKEEPING)
     levels = _of_levels(rules)
     for link in _weights(links):
-        if not link.moves:
+        if not link.moves or any(move.proved for move in link.moves):
             continue
         ours, theirs = (_plain(_module(leaf), link.moves, rules) for leaf in (link.source, link.target))
         # A level more or less is no other name, unless nothing is left of the name but "weight".

@@ -11,6 +11,7 @@ from __future__ import annotations
 from inspector.keys.rules import (
     bookkeeping_buffers,
     channels_last,
+    children_by_number,
     computed_buffers,
     extra_tensors,
     fewer_positions,
@@ -68,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     mlp_names.RULE,
     wrapper_segment.RULE,
     index_shift.RULE,
+    children_by_number.RULE,
     norm_aliases.RULE,
     matrix_aliases.RULE,
     parametrizations.RULE,
