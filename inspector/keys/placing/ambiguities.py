@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.nested import EMA_NAME
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.kinds import shown
@@ -102,7 +103,24 @@ def _mixtures(
             ),
             prefix,
         )
-    yield from _unsure_levels(_weights(links))
+    if not _are_parts_of_one(links, extra, places):
+        yield from _unsure_levels(_weights(links))
+
+
+def _are_parts_of_one(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
+    """Whether nothing is left over on either side, and every name is its place's behind one level of its own.
+
+    An average's tensors may be all that a file has beside another's.
+    """
+    filled = {link.target.name for link in links}
+    over = [*extra, *(place for place in places if place.name not in filled)]
+    if any(leaf.name.rpartition(".")[2] not in BOOKKEEPING for leaf in over):
+        return False
+    above = [link.source.name.partition(".") for link in links]
+    return all(
+        behind == link.target.name and not first[:1].isdigit() and not EMA_NAME.search(first)
+        for (first, _, behind), link in zip(above, links, strict=True)
+    )
 
 
 def _unsure_levels(links: Sequence[Link]) -> Iterable[Doubt]:

@@ -15,7 +15,8 @@ from inspector.keys.placing.tree import Node
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Route, Rule, substitution
 
-_FEWEST = 3
+# Of two, nothing may be left over.
+_FEWEST = 2
 
 
 def _pairs(numbers: Node, names: Node) -> dict[str, str]:
@@ -39,6 +40,8 @@ def _pairs(numbers: Node, names: Node) -> dict[str, str]:
     defined = [segment for segment in names.children if segment in found.values()]
     # What is only by itself tells nothing by names; and an alphabet's order is no definition's.
     if 2 * inside <= numbers.size or (names.in_order and defined != list(found.values())):
+        return {}
+    if len(found) == _FEWEST and (names.leaves or len(names.children) > _FEWEST):
         return {}
     return found
 

@@ -52,3 +52,16 @@ def test_what_contents_do_not_tell_is_not_placed_unasked(file_of, target_of):
     ):
         report = diagnose(file_of(ours), target_of(goal), partial=True)
         assert report.plan is None or not report.plan.complete
+
+
+def test_two_parts_that_hold_what_no_other_does(file_of, target_of, placed_as):
+    inner = {"encoder": {"0.weight": (4, 8), "2.weight": (2, 4)}, "decoder": {"0.weight": (4, 2), "2.weight": (8, 4)}}
+    named = {f"{part}.{n}": s for part, net in inner.items() for n, s in net.items()}
+    counted = {n.replace("encoder", "0").replace("decoder", "1"): s for n, s in named.items()}
+    report = diagnose(file_of(counted), target_of(named))
+    assert report.plan.complete and placed_as(report) == dict(zip(named, counted, strict=True))
+    # The same shapes on both, or one part more, and nothing says which is which.
+    same = dict.fromkeys(named, (4, 4))
+    for ours, goal in ((dict.fromkeys(counted, (4, 4)), same), (counted, named | {"critic.0.weight": (3, 3)})):
+        report = diagnose(file_of(ours), target_of(goal), partial=True)
+        assert report.plan is None or not report.plan.complete
