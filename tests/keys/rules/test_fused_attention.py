@@ -107,6 +107,19 @@ def test_torchs_attention_in_the_file_is_taken_apart_unasked(names, prefix, tmp_
     right(checkpoint, plan, goal, tmp_path, monkeypatch)
 
 
+def test_whoever_knows_another_order_than_the_names_prove_is_believed(tmp_path):
+    whole = fused()
+    goal = apart(whole)
+    checkpoint = opened(whole, tmp_path)
+    for ident in ("qkv-order", "qkv-order:blocks.N.attn.in_proj"):
+        plan = diagnose(checkpoint, target_like(goal), choose={ident: "k-v-q"}).plan
+        made = apply_plan(checkpoint, plan)
+        for i in range(2):
+            thirds = whole[f"blocks.{i}.attn.in_proj_weight"].chunk(3)
+            held = [made[f"blocks.{i}.attn.{n}.weight"] for n in ("k_proj", "v_proj", "q_proj")]
+            assert plan.complete and all(torch.equal(a, b) for a, b in zip(held, thirds, strict=True))
+
+
 VIT = {"patch_embed.proj.weight": (4, 3, 2, 2), "blocks.0.norm1.weight": (4,), "blocks.0.mlp.fc1.weight": (16, 4)}
 PHI = {"layers.0.mlp.gate_up_proj.weight": (16, 4), "layers.0.input_layernorm.weight": (4,)}
 # (the whole, what lies beside it, rows of query, key, value, whether names prove the order: of a file's, of a target's)
