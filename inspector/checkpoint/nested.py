@@ -51,7 +51,7 @@ _TRAINING = (
 )
 # Numbers of the weights' names and shapes that are not the weights: loaded, they would say nothing and mean nothing.
 # Sources: elastic weight consolidation's own code, FastChat's and task arithmetic's deltas, dumps of .grad.
-_DERIVED = re.compile(
+DERIVED = re.compile(
     r"^(params?_|parameters?_|weights?_|model_|state_)?"
     r"(grads?|gradients?|fisher(_info(rmation)?|_matrix|_diag(onal)?)?|fim|ewc|hessians?(_diag)?|importances?|omegas?"
     r"|deltas?|diffs?|differences?|updates?|task_vectors?|exp_avgs?(_sqs?)?|moments?|momenta|momentums?|velocit(y|ies)"
@@ -205,7 +205,7 @@ def _role(group: NamedTensors) -> tuple[StateRole, str]:
     for key in path:
         if _OPTIMIZER.search(key):
             return StateRole.OPTIMIZER, f'it lies under "{key}"'
-    derived = next((key for key in (*path, _first_word(group)) if _DERIVED.match(key)), None)
+    derived = next((key for key in (*path, _first_word(group)) if DERIVED.match(key)), None)
     if derived is not None:
         return StateRole.TRAINING, f'"{derived}" names numbers about the weights, not the weights'
     for key in path:

@@ -192,7 +192,7 @@ def group(made: Draft, accept: Collection[str]) -> tuple[RuleUse, ...]:
                     says="; ".join(
                         operation.says.format(listed(names)) for operation, names in by_operation_named(rule, steps)
                     ),
-                    cost=Cost.LOSSY if any(s.cost is Cost.LOSSY for s in steps) else rule.cost,
+                    cost=_cost(rule, steps),
                     count=len(steps),
                     examples=tuple(_example(step) for step in steps[:_EXAMPLES]),
                     accepted=rule.is_accepted
@@ -202,6 +202,13 @@ def group(made: Draft, accept: Collection[str]) -> tuple[RuleUse, ...]:
                 )
             )
     return tuple(uses)
+
+
+def _cost(rule: Rule, steps: Sequence[Step]) -> Cost:
+    """Of a rule that may lose something where names do not prove otherwise, what it does here."""
+    if any(step.cost is Cost.LOSSY for step in steps):
+        return Cost.LOSSY
+    return Cost.LOSSLESS if all(step.declared for step in steps) else rule.cost
 
 
 def _parameters(moves: Iterable[Move]) -> tuple[tuple[str, str], ...]:

@@ -6,15 +6,19 @@ model: other widths, another depth, or nothing in common.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape
 from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.placing.roles import split_name
-from inspector.keys.placing.stacks import is_block, stacks
-from inspector.keys.placing.tree import Node
-from inspector.keys.report import StepKind
+from inspector.keys.placing.stacks import Stack, is_block, stacks
+from inspector.keys.placing.tree import Node, before_shared_end
+from inspector.keys.report import Ambiguity, StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
 from inspector.units import counted, human_shape
+
+ALL_BLOCKS, FIRST_BLOCKS = "all", "first"
 
 
 def _empty(context: Context) -> str:
@@ -101,12 +105,42 @@ def _deeper(context: Context) -> str:
         kinds = {b.forms for b in inside}
         # The first block of a stage often has a shortcut more than those that repeat it.
         if any(b.forms <= kind for b in outside for kind in kinds):
-            return (
+            says = (
                 f"{stack.place or 'The file'} has {len(blocks)} blocks in the file and {len(inside)} in "
                 f"{context.target.label}: this is a deeper network, and leaving blocks out would change what it "
                 "computes."
             )
+            return says if _keeps_all_blocks(context, stack, inside, outside, says) else ""
     return ""
+
+
+def _keeps_all_blocks(
+    context: Context, stack: Stack, inside: Sequence[Node], outside: Sequence[Node], says: str
+) -> bool:
+    """Whether the file must keep all blocks. Where all else has its own name, and the blocks left over are the last of
+    one row of equal ones, the user may want the first alone: a student begins so, and is trained further.
+    """
+    draft = context.draft
+    last = {number for number, block in stack.blocks.items() if block in outside}
+    equal = len({block.signature for block in stack.blocks.values()}) == 1
+    around = {tuple(before_shared_end([tuple(x.name.split(".")) for x in (y.source, y.target)])) for y in draft.placed}
+    others = set(draft.unplaced) - {leaf.name for block in outside for _, leaf in block.walk()}
+    whole = not (draft.missing or draft.reshaped or draft.held or others) and len(around) == 1
+    if not (whole and equal and min(last) > max(set(stack.blocks) - last)):
+        return True
+    few = counted(len(inside), "block")
+    answer = context.questions.ask(
+        Ambiguity(
+            id="fewer-blocks",
+            question=f"{says} All else fits. Is a network of the first {few} wanted, to be trained further?",
+            options=(
+                (ALL_BLOCKS, "no: the target must be built with as many blocks as the file has"),
+                (FIRST_BLOCKS, f"yes, as a student begins: the first {few}, without the others"),
+            ),
+        ),
+        place=stack.place,
+    )
+    return answer == ALL_BLOCKS
 
 
 def _norms_of_convolutions(context: Context) -> str:

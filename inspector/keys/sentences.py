@@ -10,7 +10,7 @@ from inspector.checkpoint.types import Shape, StateDict, StateRole
 from inspector.findings import FindingKind, Severity
 from inspector.keys.plain_load import PlainLoad
 from inspector.keys.plan import by_operation_named, changes_by, listed
-from inspector.keys.report import Cost, KeyReport, RepairPlan, RuleUse, Step, StepKind
+from inspector.keys.report import Cost, Evidence, KeyReport, RepairPlan, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Rule
 from inspector.units import counted
 
@@ -79,7 +79,9 @@ def say(
         which = _and([f'"{rule}"' for rule in plan.needs_accept])
         what = "Lossy" if _costs(plan) else "No name confirms this"
         return f"{target.label} can be filled{once}. {what}: {which} must be accepted first.{unchecked}{doubt}"
-    cost = "Lossy, as accepted." if any(use.cost is Cost.LOSSY for use in plan.rules) else "Lossless."
+    lossy = [step for step in plan.steps if step.cost is Cost.LOSSY]
+    accepted = any(not step.declared or step.evidence is Evidence.CHOSEN for step in lossy)
+    cost = "Lossy, as accepted." if accepted else "Exact to rounding." if lossy else "Lossless."
     filled = sum(1 for s in plan.steps if s.kind is StepKind.FILL) + len(plan.missing)
     have = "All" if not filled else f"{total - filled:,} of"
     if plan.lost:

@@ -139,3 +139,16 @@ def test_a_layer_put_into_a_sequential_asks_nothing(file_of, target_of):
     ours = {n.replace("conv.0.", "conv.module.0."): s for n, s in goal.items()}
     plan = diagnose(file_of(ours), target_of(goal)).plan
     assert plan.complete and plan.ambiguities == ()
+
+
+def test_parts_under_other_prefixes_ask_nothing_where_nothing_is_left_over(file_of, target_of):
+    goal = {"encoder.conv1.weight": (8, 3, 3, 3), "encoder.conv2.weight": (8, 8, 3, 3), "fc.weight": (4, 8)}
+    ours = {f"{'head' if n.startswith('fc') else 'model'}.{n}": s for n, s in goal.items()}
+    assert diagnose(file_of(ours), target_of(goal)).plan.complete
+    # An average's is another set's; and with anything more on either side, the head may be of another network.
+    for word in ("ema_head", "teacher", "discriminator", "b"):
+        other = {n.replace("head.", f"{word}."): s for n, s in ours.items()}
+        assert not diagnose(file_of(other), target_of(goal)).plan.complete, word
+    for more, place in (({"head.norm.weight": (8,)}, {}), ({}, {"norm.weight": (8,)})):
+        plan = diagnose(file_of(ours | more), target_of(goal | place), accept=["extra-tensors"], partial=True).plan
+        assert plan is None or not plan.complete

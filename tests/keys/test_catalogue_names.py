@@ -108,8 +108,7 @@ def test_class_34_running_statistics(file_of, target_of, tiny_cnn, ids):
 def test_class_35_pruning_masks(file_of, target_of):
     goal = {"fc.weight": (4, 6), "fc.bias": (4,)}
     ours = {"fc.weight_orig": (4, 6), "fc.weight_mask": (4, 6), "fc.bias": (4,)}
-    assert diagnose(file_of(ours, ordered=False), target_of(goal)).plan.needs_accept == ("folded-weights",)
-    plan = diagnose(file_of(ours, ordered=False), target_of(goal), accept=["folded-weights"]).plan
+    plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
     (step,) = [s for s in plan.steps if s.target == "fc.weight"]
     assert plan.complete and step.sources == ("fc.weight_orig", "fc.weight_mask")
     # The reverse would need a mask, which a plain weight does not hold.
@@ -198,8 +197,7 @@ def test_class_45_a_plain_weight_for_a_normed_one(file_of, target_of):
     normed = {"conv.weight_g": (4, 1, 1), "conv.weight_v": (4, 3, 2), "conv.bias": (4,)}
     plain = {"conv.weight": (4, 3, 2), "conv.bias": (4,)}
     for ours, goal in ((normed, plain), (plain, normed)):
-        assert diagnose(file_of(ours, ordered=False), target_of(goal)).plan.needs_accept == ("folded-weights",)
-        plan = diagnose(file_of(ours, ordered=False), target_of(goal), accept=["folded-weights"]).plan
+        plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
         # The direction alone is no weight: taking it for one would load and mean nothing.
         (made,) = [s for s in plan.steps if s.target in ("conv.weight", "conv.weight_g")]
         assert plan.complete and set(made.sources) == set(ours) - {"conv.bias"}

@@ -74,7 +74,18 @@ def test_class_61_another_depth_is_named(file_of, architecture, target_of, tiny_
     other = diagnose(file_of(shapes("vgg13")), architecture("vgg19"))
     assert not other.plan.complete and other.plan.missing
     assert any("torchvision/vgg13" in f.says and "torchvision/vgg19" in f.says for f in other.findings)
-    assert "deeper network" in refused(diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit())))
+    deeper = diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit()))
+    assert [q.id for q in deeper.plan.ambiguities] == ["fewer-blocks"] and "deeper network" in deeper.says
+    told = {"choose": {"fewer-blocks": "all"}}
+    assert "deeper network" in refused(diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit()), **told))
+    told = {"choose": {"fewer-blocks": "first"}, "accept": ["extra-tensors"]}
+    student = diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit()), **told).plan
+    assert student.complete and all(s.source == s.target for s in student.steps if s.target)
+    # Blocks in front of others are no beginning, and a network of several rows is another one.
+    first = {n.replace("blocks.0.", "blocks.9."): s for n, s in tiny_vit(depth=4).items()}
+    goal = {n: s for n, s in first.items() if "blocks.1." not in n}
+    report = diagnose(file_of(first), target_of(goal))
+    assert report.plan is None or "fewer-blocks" not in [q.id for q in report.plan.ambiguities]
     shallow = diagnose(file_of(tiny_vit()), target_of(tiny_vit(depth=5)))
     assert "other-depth" in ids(shallow) and not shallow.plan.complete
 

@@ -246,3 +246,51 @@ def test_mindspores_names_prove_that_a_square_matrix_lies_as_torchs(table, tmp_p
         return
     made = loaded(tmp_path, state, target_of(there))
     assert all(torch.equal(made[name], value) for name, value in truth.items())
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_counted_in_words(ordered):
+    def shown(*names):
+        found = unhidden([Leaf(f"{n}.weight", (4, 4)) for n in names], [], ordered=ordered)[0]
+        return [leaf.name.removesuffix(".weight") for leaf in found] if found else None
+
+    assert shown("conv_three", "conv_one", "conv_two") == ["conv_3", "conv_1", "conv_2"]
+    assert shown("first_conv", "second_conv", "head") == ["conv_1", "conv_2", "head"]
+    # With a gap, alone, or where the word is another's, nothing is counted.
+    for names in (("conv_one", "conv_three"), ("conv_two", "conv_three"), ("first_conv",), ("conv_one", "norm_two")):
+        assert shown(*names) is None
+
+
+def test_words_that_count_are_placed_by_their_numbers_whatever_the_order(tmp_path, target_of):
+    state = numbered({f"conv_{word}.weight": (8, 8, 3, 3) for word in ("three", "one", "two")})
+    made = loaded(tmp_path, state, target_of({f"conv{n}.weight": (8, 8, 3, 3) for n in (1, 2, 3)}))
+    assert all(torch.equal(made[f"conv{n}.weight"], state[f"conv_{w}.weight"]) for n, w in ((1, "one"), (3, "three")))
+
+
+def groups(widths, at):
+    made = {"stem.weight": (widths[0][0], 3, 3, 3), "head.weight": (5, widths[-1][-1])}
+    number = 0
+    for i, group in enumerate(widths):
+        for j, width in enumerate(group):
+            made[at(i, j, number) + ".conv.weight"] = (width, width, 3, 3)
+            made[at(i, j, number) + ".bn.weight"] = (width,)
+            number += 1
+    return made
+
+
+def test_layers_counted_through_their_groups_under_another_word(tmp_path, target_of):
+    widths = ((8, 8), (16, 16, 16), (32,))
+    nested, flat = groups(widths, lambda i, j, n: f"stages.{i}.{j}"), groups(widths, lambda i, j, n: f"layers.{n}")
+    for ours, goal in ((nested, flat), (flat, nested)):
+        state = numbered(ours)
+        made = loaded(tmp_path, state, target_of(goal))
+        assert all(torch.equal(made[b], state[a]) for a, b in zip(ours, goal, strict=True))
+
+
+def test_groups_that_may_be_counted_across_are_not_read_so(tmp_path, target_of):
+    """Of layers of one shape nothing tells whether the second is the group's second or the next group's first."""
+    for widths in (((8, 8), (8, 8)), ((8, 8), (8,))):
+        nested, flat = groups(widths, lambda i, j, n: f"stages.{i}.{j}"), groups(widths, lambda i, j, n: f"layers.{n}")
+        for ours, goal in ((nested, flat), (flat, nested)):
+            report = report_of(tmp_path, numbered(ours), target_of(goal))
+            assert report.plan is None or not report.plan.complete

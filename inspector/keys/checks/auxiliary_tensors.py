@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from inspector.checkpoint.bookkeeping import EXTRA_STATE
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.checks.entry import MOST_SUBJECTS, Context, NameRow, Side, by_names
+from inspector.keys.placing.roles import AUXILIARY, LOSSES
 from inspector.units import counted
 
 OPTIMIZER_AMONG_WEIGHTS = FindingKind(
@@ -19,14 +20,12 @@ AUXILIARY_BRANCH = FindingKind("auxiliary-branch", Severity.NOTICE, "An auxiliar
 PROJECTION_HEAD = FindingKind("projection-head", Severity.NOTICE, "A projection head of self-supervised training")
 
 _MOMENTS = re.compile(r"^(.*?)[./_](adam_[mv]|exp_avg(?:_sq)?|Adam(?:_1)?|momentum_buffer|max_exp_avg_sq)$")
-_AUXILIARY = r"(^|\.)(AuxLogits|aux[0-9]*|aux_classifier|auxiliary_head|aux_head)\."
 # What is known by its name alone.
 ROWS: tuple[NameRow, ...] = (
     NameRow(
         kind=LOSS_OR_METRIC,
         side=Side.UNUSED,
-        pattern=r"(^|\.)(criterion|loss(es|_fn|_func)?|[a-z_]*metrics?"
-        r"|online_(eval|probe|class|linear|fine)[a-z_]*|(train|val|test)_(acc|f1|auroc)[a-z_]*)\.",
+        pattern=LOSSES,
         says="{tensors} ({first} first) belong to a loss, a metric or a probe that was trained beside the network, by "
         "their names.",
         remedy="The network's answers do not depend on them.",
@@ -34,7 +33,7 @@ ROWS: tuple[NameRow, ...] = (
     NameRow(
         kind=AUXILIARY_BRANCH,
         side=Side.UNUSED,
-        pattern=_AUXILIARY,
+        pattern=AUXILIARY,
         says="{tensors} ({first} first) are an auxiliary head, which helps while training and is not asked in "
         "evaluation.",
         remedy="Leave it out, or build the model with it (aux_logits=True, aux_loss=True in torchvision).",
@@ -42,7 +41,7 @@ ROWS: tuple[NameRow, ...] = (
     NameRow(
         kind=AUXILIARY_BRANCH,
         side=Side.LACKING,
-        pattern=_AUXILIARY,
+        pattern=AUXILIARY,
         all_of_them=True,
         says="All that the file lacks is an auxiliary head ({tensors}, {first} first).",
         remedy="Build the model without it (aux_logits=False, aux_loss=False in torchvision).",

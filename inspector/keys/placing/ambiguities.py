@@ -26,6 +26,32 @@ MIX, AS_PLACED, LEAVE_OUT = "mix", "as-placed", "leave-out"
 _BARE = frozenset({"weight", "bias", "running_mean", "running_var"})
 _MOST_SEGMENTS = 10
 _LONGEST_NUMBER = 10
+# What files call the parts of one network.
+_PARTS = frozenset(
+    {
+        "model",
+        "net",
+        "network",
+        "backbone",
+        "body",
+        "trunk",
+        "base",
+        "stem",
+        "features",
+        "neck",
+        "bottleneck",
+        "encoder",
+        "decoder",
+        "embed",
+        "embedding",
+        "embeddings",
+        "head",
+        "heads",
+        "classifier",
+        "fc",
+        "top",
+    }
+)
 
 
 def settle_ambiguities(
@@ -107,7 +133,23 @@ def _mixtures(
             ),
             prefix,
         )
-    yield from _unsure_levels(_weights(links))
+    if not _are_parts_of_one(links, extra, places):
+        yield from _unsure_levels(_weights(links))
+
+
+def _are_parts_of_one(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
+    """Whether nothing is left over on either side, and every name is its place's behind one word for a part of a
+    network: a student's trunk and a teacher's end may be all that a file has, too.
+    """
+    filled = {link.target.name for link in links}
+    over = [*extra, *(place for place in places if place.name not in filled)]
+    if any(leaf.name.rpartition(".")[2] not in BOOKKEEPING for leaf in over):
+        return False
+    above = [link.source.name.partition(".") for link in links]
+    return all(
+        behind == link.target.name and first.lower() in _PARTS
+        for (first, _, behind), link in zip(above, links, strict=True)
+    )
 
 
 def _unsure_levels(links: Sequence[Link]) -> Iterable[Doubt]:
@@ -165,7 +207,7 @@ def _renames(
     levels = _of_levels(rules)
     others = {rule.id for rule in rules if rule.plain is not None}
     for link in _weights(links):
-        if not link.moves:
+        if not link.moves or any(move.proved for move in link.moves):
             continue
         if _is_only_a_level(link) and not any(move.rule in others for move in link.moves):
             continue

@@ -9,7 +9,7 @@ to the plan's names: the sides are only read so, and only a sure reading counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from inspector.keys.placing.synonyms import WORDS
 from inspector.keys.placing.tree import Leaf
@@ -18,6 +18,14 @@ _VARIABLE = re.compile(r":[0-9]+$")
 _LETTER = re.compile(r"(.*[a-z0-9])_([a-h])")
 _COUNTER = re.compile(r"(.*[A-Za-z0-9])_([1-9][0-9]{0,3})")
 _NUMBERED = re.compile(r"(.*?)_?([0-9]{1,4})")
+_NUMBER_WORDS = (
+    ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
+)
+_WORD = re.compile(
+    rf"([A-Za-z][A-Za-z0-9_]*?)_({'|'.join(_NUMBER_WORDS[0])})|({'|'.join(_NUMBER_WORDS[1])})_([A-Za-z][A-Za-z0-9_]*)",
+    re.IGNORECASE,
+)
 # What Keras calls layers that nobody named. Elsewhere a name without a number may be of another kind (ln beside ln_1).
 _KERAS = re.compile(
     r"dense|conv[123]d(_transpose)?|(depthwise_|separable_)conv[12]d|(batch|layer|group)_normalization|embedding|lstm"
@@ -40,7 +48,7 @@ def unhidden(
         names = [leaf.name for leaf in side]
         for says, change in (
             ("write dots for slashes", _dotted),
-            ("count from one in numbers what is counted in letters or from nothing", _counted),
+            ("count from one in numbers what is counted in letters, words or from nothing", _counted),
         ):
             changed = change(names, ordered)
             if changed != names and len(set(changed)) == len(names):
@@ -86,7 +94,7 @@ def _counted(names: Sequence[str], ordered: bool) -> list[str]:
             below.setdefault(path[:n], {})[path[n]] = None
     other: dict[tuple[str, ...], dict[str, str]] = {}
     for place, segments in below.items():
-        found = _from_nothing(segments) | (_in_letters(segments) if ordered else {})
+        found = _from_nothing(segments) | _in_words(segments) | (_in_letters(segments) if ordered else {})
         if found and len({found.get(segment, segment) for segment in segments}) == len(segments):
             other[place] = found
     if not other:
@@ -121,6 +129,23 @@ def _from_nothing(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
         if sorted(numbers) == list(range(1, len(numbers) + 1)):
             made |= {f"{stem}_{n}": f"{stem}_{n + 1}" for n in numbers} | {stem: f"{stem}_1"}
     return made
+
+
+def _in_words(segments: Iterable[str]) -> dict[str, str]:
+    """conv_one, conv_two; first_conv, second_conv: counted from the first without a gap."""
+    groups: dict[tuple[str, int], dict[int, str]] = {}
+    for segment in segments:
+        found = _WORD.fullmatch(segment)
+        if found is not None:
+            kind = 0 if found[2] else 1
+            word = (found[2] or found[3]).lower()
+            groups.setdefault((found[1] or found[4], kind), {})[_NUMBER_WORDS[kind].index(word) + 1] = segment
+    return {
+        segment: f"{stem}_{number}"
+        for (stem, _), row in groups.items()
+        if len(row) > 1 and sorted(row) == list(range(1, len(row) + 1))
+        for number, segment in row.items()
+    }
 
 
 def _in_letters(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """In which forms two sides are read against each other by words: as they are, or with what only hides the words undone.
 
-Four things hide them. Separators, counters and misspelt words are put right by `hidden_words.py`. torchvision numbers
+Five things hide them. Separators, counters and misspelt words are put right by `hidden_words.py`. torchvision numbers
 the layers of some families where timm names them (`features.1.0.block.5`): one table (`rules/other_library.py`) says
 what each number is, and a third author's words are compared with those. Where one side stores its matrices (in, out),
 no module of it holds what its counterpart holds: then matrices count either way round, and the biases say of each layer
-which size is its output's. And CLIP's projections are parameters, (in, out), where others have a layer.
+which size is its output's. Layers may be counted in groups on one side only (`ungrouped.py`). And CLIP's projections
+are parameters, (in, out), where others have a layer.
 
 Only a reading that is sure counts: what is asked about is asked in the file's and the target's own names and shapes.
 """
@@ -19,6 +20,7 @@ from inspector.keys.placing.hidden_words import against_the_count, unhidden
 from inspector.keys.placing.provenance import is_projection, written_by
 from inspector.keys.placing.roles import split_name, squeezed
 from inspector.keys.placing.tree import Leaf
+from inspector.keys.placing.ungrouped import ungrouped
 
 Both = tuple[Sequence[Leaf], Sequence[Leaf]]
 
@@ -66,6 +68,12 @@ def _forms(
     if shown[2]:
         ours, theirs = shown[0] or ours, shown[1] or theirs
         first = f"{first}, {shown[2]}" if first else shown[2]
+        yield ours, theirs, first
+    flat = ungrouped(ours), ungrouped(theirs)
+    if (flat[0] is None) is not (flat[1] is None):
+        ours, theirs = flat[0] or ours, flat[1] or theirs
+        counted = f"count the layers of the {'file' if flat[0] else 'target'} through their groups"
+        first = f"{first}, {counted}" if first else counted
         yield ours, theirs, first
     layers = _projections_as_layers(ours), _projections_as_layers(theirs)
     if (layers[0] is None) is not (layers[1] is None):

@@ -37,6 +37,12 @@ _ROLES = {
     "logit_scale": "logarithm of an inverse temperature",
     "log_temperature": "logarithm of a temperature",
 }
+# Parts of a checkpoint that were trained beside the network, or in it and are not asked in evaluation.
+LOSSES = (
+    r"(^|\.)(criterion|loss(es|_fn|_func)?|[a-z_]*metrics?"
+    r"|online_(eval|probe|class|linear|fine)[a-z_]*|(train|val|test)_(acc|f1|auroc)[a-z_]*)\."
+)
+AUXILIARY = r"(^|\.)(AuxLogits|aux[0-9]*|aux_classifier|auxiliary_head|aux_head)\."
 # A module that is called a norm.
 NORM_NAME = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 # A layer scale is called gamma, too; then it has no beta beside it. What is scaled and shifted is a norm's.

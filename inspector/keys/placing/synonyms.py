@@ -263,7 +263,7 @@ _WORDS: tuple[str, ...] = (
     "target tgt trg dst",
     "forward fwd",
     "backward bwd reverse",
-    "rnn lstm gru recurrent",
+    "rnn lstm gru recurrent rnns lstms grus",
 )
 WORDS: Mapping[str, str] = {word: row.split()[0] for row in _WORDS for word in row.split()}
 # Words that say nothing of a part: every name may have them or not.

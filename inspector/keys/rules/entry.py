@@ -34,6 +34,8 @@ class Move:
     parameters: tuple[tuple[str, str], ...] = ()
     # False when what lies below merely fits into gaps; the user is then asked (see `placing/ambiguities.py`).
     sure: bool = True
+    # What is inside proves the other name, which no shape that was left over suggested.
+    proved: bool = False
     # What tells it from the rule's other moves, where the parameters do not.
     change: tuple[str | int, ...] = ()
 

@@ -1,5 +1,7 @@
 """Tensors that the target has no place for: a loss's weights, an auxiliary head, a detector around a backbone.
 
+Where names prove that the target computes with none of them, nobody is asked: it is one whole module of the file and
+they lie beside it (`placing/whole_module.py`), or they are a loss's, or an auxiliary head's.
 Weights that lie inside of blocks whose other weights are placed are something else: attention in every block of a
 network whose target has none. Leaving these out changes what each block computes, so that is asked first.
 """
@@ -9,8 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from inspector.keys.placing.roles import roles_of
-from inspector.keys.placing.tree import Leaf, numbered
+from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.keys.placing.roles import LOSSES, roles_of
+from inspector.keys.placing.tree import Leaf, before_shared_end, numbered
+from inspector.keys.placing.whole_module import lies_beside
 from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule
 from inspector.units import counted, human_shape
@@ -18,6 +22,8 @@ from inspector.units import counted, human_shape
 BESIDE, COMPUTES = "beside", "computes"
 # Adapters and quantisers lie inside of blocks and are meant to come off.
 _ADDED = re.compile(r"(^|[._])(lora|adapter|loha|lokr|hada|ia3|observer|fake_quant|act_quant)", re.IGNORECASE)
+# What no network computes with when it is evaluated; what is called aux alone may be an input's branch.
+_NEVER_ASKED = re.compile(LOSSES + r"|(^|\.)(AuxLogits|aux[0-9]+|aux_classifier|auxiliary_head|aux_head)\.")
 # One odd weight in one block is no other network.
 _LEAST = 2
 
@@ -25,17 +31,33 @@ _LEAST = 2
 def _steps(left: Leftovers) -> Iterator[Step]:
     inner = _inside(left.extra, left.settled)
     kept = set(inner) if len(inner) >= _LEAST and _ask(inner, left) == COMPUTES else set()
+    proved = not kept and _takes_no_part(left)
     for leaf in left.extra:
         if leaf.name not in kept:
+            why = f"The target has no place for {leaf.name} ({human_shape(leaf.shape or ())})"
             yield Step(
                 kind=StepKind.DROP,
                 source=leaf.name,
                 target=None,
                 rule=RULE.id,
-                reason=f"The target has no place for {leaf.name} ({human_shape(leaf.shape or ())}).",
-                cost=Cost.LOSSY,
-                evidence=Evidence.CHOSEN,
+                reason=f"{why}, and computes nothing with it." if proved else f"{why}.",
+                cost=Cost.LOSSLESS if proved else Cost.LOSSY,
+                evidence=Evidence.RULE if proved else Evidence.CHOSEN,
+                declared=proved,
             )
+
+
+def _takes_no_part(left: Leftovers) -> bool:
+    """Whether names prove that the target, which is whole, would compute nothing with what is left over."""
+    if left.missing or left.reshaped or not left.settled:
+        return False
+    links = [(x.source, x.target) for x in left.settled if not is_bookkeeping(x.target.name)]
+    others = [leaf for leaf in left.extra if not _NEVER_ASKED.search(leaf.name)]
+    if not others:
+        # All else has its own name, but for what stands around all of it.
+        around = {tuple(before_shared_end([tuple(x.name.split(".")) for x in link])) for link in links}
+        return len(around) == 1 and () in next(iter(around))
+    return all(link.evidence in (None, Evidence.RULE) for link in left.settled) and lies_beside(links, others)
 
 
 def _inside(extra: Sequence[Leaf], settled: Sequence[Link]) -> list[str]:
@@ -77,7 +99,11 @@ def _ask(inner: Sequence[str], left: Leftovers) -> str | None:
 RULE = Rule(
     id="extra-tensors",
     title="Tensors without a place",
-    says="Leaves out tensors that the target has no place for; of weights inside placed blocks it asks first.",
+    says=(
+        "Leaves out tensors that the target has no place for; of weights inside placed blocks it asks first. Needs no "
+        "`--accept` where the target is one whole module of the file, or what is left over is a loss's or an auxiliary "
+        "head's by its names."
+    ),
     cost=Cost.LOSSY,
     done="{tensors} without a place {are} left out",
     drops_unplaced=True,

@@ -1,8 +1,9 @@
 """Weight norm, spectral norm and pruning masks in the file, a plain weight in the target: worked out and left behind.
 
 The layer computes the same with the one kernel as it did with the parts, up to rounding; what the parts were for (to be
-trained further) is lost. The other way, a plain weight becomes the direction of a weight norm and its lengths are
-measured. A spectral norm's vectors and a mask cannot be had from a plain weight.
+trained further) is left behind. Names and shapes leave one way, so that it is said and not asked. The other way, a
+plain weight becomes the direction of a weight norm and its lengths are measured. A spectral norm's vectors and a mask
+cannot be had from a plain weight.
 """
 
 from __future__ import annotations
@@ -139,6 +140,8 @@ def _step(kind: StepKind, sources: tuple[str, ...], place: Leaf, value: str, say
         shape=place.shape,
         value=value,
         more=sources[1:],
+        # Names leave one way to work it out, and the layer computes the same.
+        declared=True,
     )
 
 

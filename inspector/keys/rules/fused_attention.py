@@ -20,7 +20,7 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.recast import Recast
 from inspector.keys.report import Cost
 from inspector.keys.rules.entry import QKV_ORDER, Questions, Rule
-from inspector.keys.rules.stacked import Family, Order, heads, recasts
+from inspector.keys.rules.stacked import Around, Family, Order, heads, recasts
 
 # (query, key, value) as they are called apart.
 _TRIPLES = (
@@ -72,6 +72,13 @@ _SAYS = {"q": "query", "k": "key", "v": "value"}
 _KNOWN = ("qkv", "kqv", "kvq", "qvk")
 _OF_BLOCK = r"(^|\.)blocks\.0\.(0\.)?"
 _BLOCK = _OF_BLOCK + r"attn\."
+_TIMM = (
+    _BLOCK + r"qkv\.weight$",
+    _BLOCK + r"proj\.weight$",
+    _OF_BLOCK + r"mlp\.fc0\.weight$",
+    _OF_BLOCK + r"norm0\.",
+)
+_VIT = r"(^|\.)patch_embed\.proj\.weight$"
 
 
 def letters_of(name: str) -> str:
@@ -90,34 +97,31 @@ def _claims_pair(name: str) -> str:
     return "v-k" if re.search(r"(^|_|w|to)vk", own) else "k-v"
 
 
-def proves_usual(name: str, shapes: Sequence[str], *, turned: bool) -> bool:
-    """Whether the names around it prove that this whole has query, key and value below each other.
-
-    shapes: as `shapes_of_names` gives them. turned: it lies (in, out).
-    """
+def proves_order(name: str, around: Around) -> str:
+    """The order that the names around it prove, "" for none."""
+    in_order, shapes = "q-k-v", around.shapes
     # transformers' Conv1D lies (in, out), and every network that has it splits its columns so.
-    if turned and re.search(r"(^|\.)h\.[0-9]+\.(attn|attention)\.c_attn\.", name):
-        return True
-    if re.search(r"(^|\.)in_proj_(weight|bias)$", name) and shown_in(shapes, (r"(^|\.)out_proj\.weight$",)):
-        return True
-    timm = (
-        _BLOCK + r"qkv\.weight$",
-        _BLOCK + r"proj\.weight$",
-        _OF_BLOCK + r"mlp\.fc0\.weight$",
-        _OF_BLOCK + r"norm0\.",
-    )
-    if re.search(r"\.attn\.qkv\.", name) and any(
-        all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in (timm, _SWIN)
-    ):
-        return True
-    return all(shown_in(shapes, (pattern,)) for pattern in PHI)
+    if around.turned and re.search(r"(^|\.)h\.[0-9]+\.(attn|attention)\.c_attn\.", name):
+        return in_order
+    # torch's MultiheadAttention has a bare parameter beside a layer; apex has both bare, head by head.
+    if re.search(r"(^|\.)in_proj_(weight|bias)$", name) and _beside(name, "out_proj.weight") in around.names:
+        return in_order
+    if all(shown_in(shapes, (pattern,)) for pattern in PHI):
+        return in_order
+    if re.search(r"\.attn\.qkv\.", name):
+        # That a file is timm's takes what stands around the blocks, too.
+        libraries = (_TIMM, _SWIN) if around.in_target else ((*_TIMM, _VIT), _SWIN)
+        if any(all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in libraries):
+            return in_order
+    # With fewer heads of key and value these are vLLM's and Phi-3's alone. Of equal parts, a tutorial's are head by
+    # head (UvA deep learning course, 6), and OPT's lie k, v, q beside out_proj.
+    grouped = len({part[0] for part in around.parts}) > 1 and re.search(r"(^|\.)qkv_proj\.weight$", name)
+    return in_order if grouped and _beside(name, "o_proj.weight") in around.names else ""
 
 
-def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> str:
-    """The order that is proved; of what a file holds only Conv1D's, since somebody may have changed the others."""
-    if not (in_target or (turned and ".c_attn." in name)):
-        return ""
-    return "q-k-v" if proves_usual(name, shapes, turned=turned) else ""
+def _beside(name: str, other: str) -> str:
+    """What stands beside a whole under this name."""
+    return re.sub(r"(in_proj_(weight|bias)|[A-Za-z_]+\.(weight|bias))$", other, name)
 
 
 def _orders(shapes: tuple[Shape, ...]) -> list[Order]:
@@ -160,7 +164,7 @@ _WHOLES = Family(
     parts=_TRIPLES,
     whole=WHOLE,
     claims=_claims,
-    proves=_proves,
+    proves=proves_order,
     orders=_orders,
     only={},
 )
@@ -170,7 +174,7 @@ _HALVES = Family(
     parts=tuple(triple[1:] for triple in _TRIPLES),
     whole=_PAIRS,
     claims=_claims_pair,
-    proves=lambda name, shapes, turned, in_target: "",
+    proves=lambda name, around: "",
     orders=_pair_orders,
     only={},
 )

@@ -19,7 +19,7 @@ from inspector.keys.recast import Recast
 from inspector.keys.report import Cost
 from inspector.keys.rules.entry import Questions, Rule
 from inspector.keys.rules.fused_attention import PHI
-from inspector.keys.rules.stacked import Family, Order, recasts
+from inspector.keys.rules.stacked import Around, Family, Order, recasts
 
 # What a fused matrix of a gated layer rests on, as the finding "cannot-tell" calls it, too.
 GATE_UP_ORDER = "gate-up-order"
@@ -61,12 +61,12 @@ def _claims(name: str) -> str:
     return "up-first" if re.search(r"up_?(and_?)?gate|^w_?3_?w?1$", own) else ""
 
 
-def _proves(name: str, shapes: Sequence[str], turned: bool, in_target: bool) -> str:
-    if not in_target:
-        return ""
+def _proves(name: str, around: Around) -> str:
     if _W12_WHOLE.search(name):
-        return "gate-first"  # DINOv2's and xFormers' SwiGLU: chunk(2), the first half activated
-    return "gate-first" if all(shown_in(shapes, (pattern,)) for pattern in PHI) else ""
+        # DINOv2's and xFormers' SwiGLU: chunk(2), the first half activated. A file's has their w3 beside it.
+        third = _W12_WHOLE.sub(r"\1w3.weight", name)
+        return "gate-first" if around.in_target or third in around.names else ""
+    return "gate-first" if all(shown_in(around.shapes, (pattern,)) for pattern in PHI) else ""
 
 
 def _orders(shapes: tuple[Shape, ...]) -> list[Order]:

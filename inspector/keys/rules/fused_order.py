@@ -10,14 +10,15 @@ Megatron-LM core/transformer/attention.py; InternLM2 modeling_internlm2.py; guid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from inspector.keys.placing.provenance import shapes_of_names
 from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
-from inspector.keys.rules.fused_attention import WHOLE, letters_of, proves_usual
+from inspector.keys.rules.fused_attention import WHOLE, letters_of, proves_order
 from inspector.keys.rules.inner_order import AS_IT_IS, by_order, leaves_of_file
-from inspector.keys.rules.stacked import heads
+from inspector.keys.rules.stacked import Around, heads
 from inspector.units import counted
 
 FUSED_ORDER, OTHERWISE = "fused-order", "otherwise"
@@ -30,20 +31,17 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     renamed = [link for link in left.settled if _is_renamed(link)]
     if not renamed:
         return
-    around = (
-        shapes_of_names(leaf.name for leaf in leaves_of_file(left)),
-        shapes_of_names(tensor.name for tensor in left.target.tensors),
-    )
+    file = _around((leaf.name for leaf in leaves_of_file(left)), in_target=False)
+    target = _around((tensor.name for tensor in left.target.tensors), in_target=True)
     for link in renamed:
         rows = (link.target.shape or (0,))[0]
-        if _may_differ(link, left, *around):
+        if _may_differ(link, left, file, target):
             groups.setdefault((_own(link.source.name), _own(link.target.name), rows), []).append(link)
     for (ours, theirs, rows), links in groups.items():
-        fixed = rows % 3 != 0 or any(link.target.name in left.turned for link in links)
+        turned = any(link.target.name in left.turned for link in links)
+        fixed = rows % 3 != 0 or turned
         # Asked is of the side whose name is known for several orders, else of the one that nothing around it proves.
-        in_file = _has_several(ours) or (
-            not _has_several(theirs) and not proves_usual(links[0].source.name, around[0], turned=fixed)
-        )
+        in_file = _has_several(ours) or not (_has_several(theirs) or _is_proved(links[0].source.name, file, turned))
         question = _question(links, ours if in_file else theirs, rows, in_file=in_file, fixed=fixed)
         answer = left.questions.ask(question)
         if answer in (None, AS_IT_IS):
@@ -91,15 +89,21 @@ def _is_renamed(link: Link) -> bool:
     return _own(ours) != _own(theirs) and not by_order(link) and bool(WHOLE.search(ours) and WHOLE.search(theirs))
 
 
-def _may_differ(link: Link, left: Leftovers, in_file: Sequence[str], in_target: Sequence[str]) -> bool:
+def _around(names: Iterable[str], *, in_target: bool) -> Around:
+    there = frozenset(names)
+    return Around(shapes=shapes_of_names(there), names=there, parts=(), turned=False, in_target=in_target)
+
+
+def _may_differ(link: Link, left: Leftovers, file: Around, target: Around) -> bool:
     """Whether the two names claim two orders, or one of them stands among names that prove none."""
     turned = link.target.name in left.turned
-    return not (_is_usual(link.source.name, in_file, turned) and _is_usual(link.target.name, in_target, turned))
+    sides = ((link.source.name, file), (link.target.name, target))
+    return any(_has_several(_own(name)) or not _is_proved(name, around, turned) for name, around in sides)
 
 
-def _is_usual(name: str, around: Sequence[str], turned: bool) -> bool:
+def _is_proved(name: str, around: Around, turned: bool) -> bool:
     """Whether its code has the three below each other for sure."""
-    return not _has_several(_own(name)) and proves_usual(name, around, turned=turned)
+    return proves_order(name, replace(around, turned=turned)) == "q-k-v"
 
 
 def _has_several(own: str) -> bool:

@@ -10,6 +10,7 @@ decides.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterator
 
 from inspector.keys.placing.stacks import is_block
@@ -18,6 +19,7 @@ from inspector.keys.report import Ambiguity, Cost, RuleUse
 from inspector.keys.rules.entry import Move, Pair, Phrase, Renames, Route, Rule
 
 _FARTHEST = 64
+_FEWEST_FROM_THE_END = 3
 SHIFTED, AS_NAMED, AS_LISTED = "shifted", "as-named", "as-listed"
 
 
@@ -62,7 +64,10 @@ def _routes(pair: Pair) -> Iterator[Route]:
     there = _groups(pair.target)
     for stem, ours in _groups(pair.source).items():
         theirs = there.get(stem)
-        if theirs is None or set(ours) == set(theirs):
+        if theirs is None:
+            continue
+        if set(ours) == set(theirs):
+            yield from _from_the_end(stem, ours, theirs, pair)
             continue
         by_name = {n: n for n in ours}
         best, fits = _best_map(ours, theirs)
@@ -86,6 +91,37 @@ def _routes(pair: Pair) -> Iterator[Route]:
                 yield Route(child, None, (), takes=(f"{stem}{n}",))
             elif goal is not None:
                 yield Route(child, goal, (move,), takes=(f"{stem}{n}",), fills=(f"{stem}{best[n]}",))
+
+
+def _from_the_end(stem: str, ours: dict[int, Node], theirs: dict[int, Node], pair: Pair) -> Iterator[Route]:
+    """A row that one side counts from its other end (a decoder by level, or by order), if shapes leave no other way.
+
+    Each module must hold what one of the other side's row holds, and no two of a row the same. A layer that lies the
+    other way round has its counterpart's sizes, too.
+    """
+    signatures = [[node.signature for node in side.values()] for side in (ours, theirs)]
+    if len(ours) < _FEWEST_FROM_THE_END or any(len(set(side)) < len(side) for side in signatures):
+        return
+    turned = dict(zip(sorted(ours), sorted(theirs, reverse=True), strict=True))
+    if any(ours[n].signature != theirs[m].signature for n, m in turned.items()):
+        return
+    if any(_sizes(ours[n]) == _sizes(theirs[n]) for n, m in turned.items() if n != m):
+        return
+    prefix = ".".join((*pair.target.path, stem))
+    numbers = ",".join(f"{n}>{m}" for n, m in turned.items())
+    move = Move(
+        RULE.id,
+        f"count {prefix}N from the other end",
+        (("prefix", prefix), ("numbers", numbers)),
+        change=(prefix, "end"),
+    )
+    for n, m in turned.items():
+        yield Route(ours[n], theirs[m], (move,) if n != m else (), takes=(f"{stem}{n}",), fills=(f"{stem}{m}",))
+
+
+def _sizes(node: Node) -> Counter[tuple[int, ...]]:
+    """The matrices and kernels below, whichever way round they lie."""
+    return Counter(tuple(sorted(leaf.shape)) for _, leaf in node.walk() if len(leaf.shape or ()) > 1 and leaf.shape)
 
 
 def _listed(pair: Pair, ours: dict[int, Node], theirs: dict[int, Node], best: dict[int, int]) -> dict[int, int]:
@@ -179,7 +215,10 @@ def _renumber(pattern: str, prefix: str, new: Callable[[int], int]) -> Callable[
 RULE = Rule(
     id="index-shift",
     title="Shifted numbers",
-    says="Renumbers layers whose order holds but whose numbers moved; asks where equal names say otherwise.",
+    says=(
+        "Renumbers layers whose order holds but whose numbers moved; asks where equal names say otherwise. A row that "
+        "is counted from its other end is renumbered where shapes leave no other way."
+    ),
     cost=Cost.LOSSLESS,
     done="shifted layer numbers are put back",
     renames=Renames.NUMBERS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -62,14 +62,25 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What a whole is seen with. shapes: its side's names as `shapes_of_names` gives them. names: the same, whole.
+    parts: shapes of what it is cut like. turned: it lies (in, out). in_target: it is the target's: what a model is
+    defined as is known from its library; that a file is a library's takes two names that only it has together."""
+
+    shapes: Sequence[str]
+    names: Container[str]
+    parts: Sequence[Shape]
+    turned: bool
+    in_target: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """One kind of whole.
 
     parts: what the modules are called when they are apart, the first part first. whole: a pattern for the end of the
-    whole's name, up to its leaf. claims: the order that a whole's own name says, "" for none. proves: the order of one
-    of a side's wholes, from its name, the names of that side, whether it lies (in, out), and whether that side is the
-    target: what a model is defined as is known from its library, what a file holds somebody may have changed. orders:
-    those that are asked about, for such parts.
+    whole's name, up to its leaf. claims: the order that a whole's own name says, "" for none. proves: the order that
+    the names around a whole prove, "" for none. orders: those that are asked about, for such parts.
     """
 
     question: str
@@ -77,7 +88,7 @@ class Family:
     parts: tuple[tuple[str, ...], ...]
     whole: re.Pattern[str]
     claims: Callable[[str], str]
-    proves: Callable[[str, Sequence[str], bool, bool], str]
+    proves: Callable[[str, Around], str]
     orders: Callable[[tuple[Shape, ...]], Sequence[Order]]
     # Names of parts that only these wholes have.
     only: Mapping[tuple[str, ...], re.Pattern[str]]
@@ -130,17 +141,20 @@ def _of_side(
     if not wholes:
         return
     # A side that has both (self-attention in one, cross-attention in three) is cut only where the other has no whole.
-    names = {split_name(leaf.name)[1] for leaf in wholes}
-    rivals = [x for x in other if x.shape and _is_whole(family, x.name) and split_name(x.name)[1] in names]
+    ends = {split_name(leaf.name)[1] for leaf in wholes}
+    rivals = [x for x in other if x.shape and _is_whole(family, x.name) and split_name(x.name)[1] in ends]
     cut = _cut_weights(wholes, apart, rivals, free, family)
     if not cut:
         return
-    shapes = shapes_of_names(leaf.name for leaf in side)
+    names = {leaf.name for leaf in side}
+    shapes = shapes_of_names(names)
     by_kind: dict[str, list[tuple[Leaf, _Set, bool]]] = {}
     for leaf, found, turned in cut:
         by_kind.setdefault(_kind(leaf.name), []).append((leaf, found, turned))
     for kind, members in by_kind.items():
-        order, proved = _order(kind, members, shapes, questions, family, in_target=in_target)
+        _, found, turned = members[0]
+        around = Around(shapes=shapes, names=names, parts=found.shapes, turned=turned, in_target=in_target)
+        order, proved = _order(kind, members, around, questions, family)
         modules = {_module(leaf.name): found for leaf, found, _ in members}
         yield from (_recast(leaf, found, order, turned, rule, in_target, proved) for leaf, found, turned in members)
         for leaf in wholes:
@@ -244,21 +258,22 @@ def _as_bias(found: _Set) -> _Set:
 def _order(
     kind: str,
     members: Sequence[tuple[Leaf, _Set, bool]],
-    shapes: Sequence[str],
+    around: Around,
     questions: Questions,
     family: Family,
-    *,
-    in_target: bool,
 ) -> tuple[Order, bool]:
     """(the order, whether it is shown). While it is asked, the likeliest, and the plan is open."""
-    first, found, turned = members[0]
+    first, found, _ = members[0]
     orders = {order.id: order for order in family.orders(found.shapes)}
-    proved = family.proves(first.name, shapes, turned, in_target)
+    proved = family.proves(first.name, around)
     if proved in orders:
-        return orders[proved], True
+        # Whoever knows better says so, though nobody asks.
+        told = [questions.told(ident, list(orders)) for ident in (f"{family.question}:{kind}", family.question)]
+        known = next((answer for answer in told if answer is not None), proved)
+        return orders[known], known == proved
     claimed = family.claims(first.name)
     ids = sorted(orders, key=lambda one: one != claimed)
-    side = "target" if in_target else "file"
+    side = "target" if around.in_target else "file"
     named = f", {orders[claimed].says} by its name" if claimed in orders else ""
     many = counted(len(members), "matrix", "matrices")
     answer = questions.ask(

@@ -1,5 +1,7 @@
 """Layers or experts in one tensor on one side and numbered on the other: experts.w1 (E, out, in); experts.0.w1.weight.
 
+Whole networks of an ensemble may be stacked so, too: fc.weight (N, out, in), models.0.fc.weight (functorch's
+stack_module_state), where every tensor of the one side is.
 The first axis counts them (transformers' Mixtral since 5, T5X's and big_vision's scanned layers), or their rows lie
 below each other (DBRX). A stack whose matrices lie (in, out), as gpt-oss and Llama 4 have them, shows it by its sizes;
 a square one is asked about. Names must agree but for the number, and a "weight" that a bare parameter has not.
@@ -66,12 +68,32 @@ def _rows_of_layers(leaves: Sequence[Leaf]) -> dict[str, list[Leaf]]:
     return {name: row for name, row in made.items() if name not in torn and len(row) <= _MOST}
 
 
+def _members(side: Sequence[Leaf], other: Sequence[Leaf]) -> dict[str, list[Leaf]]:
+    """Tensors of the members of an ensemble, by the one side's name of them all; {} unless all of both sides are."""
+    own = {_AROUND.sub("", leaf.name): leaf for leaf in side}
+    number = next((found for leaf in other if (found := _NUMBER.search(leaf.name))), None)
+    if number is None or len(own) < len(side):
+        return {}
+    before = number.string[: number.start()]
+    rows: dict[str, dict[int, Leaf]] = {}
+    for leaf in other:
+        found = _NUMBER.match(leaf.name, len(before)) if leaf.name.startswith(before) else None
+        if found is None:
+            return {}
+        rows.setdefault(leaf.name[found.end() :], {})[int(found[1])] = leaf
+    size = len(rows[next(iter(rows))])
+    whole = all(set(row) == set(range(size)) and len({x.shape for x in row.values()}) == 1 for row in rows.values())
+    if rows.keys() != own.keys() or not 1 < size <= _MOST or not whole:
+        return {}
+    if any((own[name].shape or ()) != (size, *(row[0].shape or ())) for name, row in rows.items()):
+        return {}
+    return {_plain(name): [row[number] for number in range(size)] for name, row in rows.items()}
+
+
 def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Recast]:
     for in_target in (False, True):
         side, other = (places, leaves) if in_target else (leaves, places)
-        if not _may_stack(side, other):
-            continue
-        rows = _rows_of_layers(other)
+        rows = (_rows_of_layers(other) if _may_stack(side, other) else {}) | _members(side, other)
         own = {_plain(leaf.name) for leaf in side}
         if rows.keys().isdisjoint(own):
             continue
@@ -144,8 +166,9 @@ RULE = Rule(
     id="stacked-layers",
     title="Layers in one tensor",
     says=(
-        "Takes apart a tensor that holds the same layer of several blocks or experts along its first axis, or stacks "
-        "numbered ones; transposes each where sizes show that they lie (in, out), and asks about square ones."
+        "Takes apart a tensor that holds the same layer of several blocks, experts or networks of an ensemble along "
+        "its first axis, or stacks numbered ones; transposes each where sizes show that they lie (in, out), and asks "
+        "about square ones."
     ),
     cost=Cost.LOSSLESS,
     done="layers in {tensors} are stacked or taken apart",

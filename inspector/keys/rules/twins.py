@@ -38,6 +38,7 @@ def _routes(pair: Pair) -> Iterator[Route]:
         for segment, child in pair.source.children.items()
         if is_most(child.size, needed) and is_most(_cover(segment, child, pair), needed)
     ]
+    fitting = _without_others(fitting, pair)
     if len(fitting) < 2:
         return
     options = tuple(
@@ -67,6 +68,27 @@ def _routes(pair: Pair) -> Iterator[Route]:
             wrapper_segment.add_move(named[0], place=".".join(place.path[:-1])),
         )
         yield Route(picked[1], place, moves, takes=(picked[0],), fills=(named[0],))
+
+
+def _without_others(fitting: list[tuple[str, Node]], pair: Pair) -> list[tuple[str, Node]]:
+    """Beside what the target has by name, tensor for tensor, no twin is what has neither all of it nor most by name:
+    the decoder of an autoencoder, whose shapes are the encoder's in another order."""
+    exact = [
+        s for s, child in fitting if s in pair.target.children and child.signature == pair.target.children[s].signature
+    ]
+    if len(exact) != 1:
+        return fitting
+    place = pair.target.children[exact[0]]
+    return [
+        (segment, child)
+        for segment, child in fitting
+        if segment in exact or overlap(child, place) == place.size or is_most(_by_name(child, place), place.size)
+    ]
+
+
+def _by_name(child: Node, place: Node) -> int:
+    there = place.shapes
+    return sum(there.get(name, ()) == leaf.shape for name, leaf in child.walk() if name in there)
 
 
 def _ask(fitting: Sequence[tuple[str, Node]], options: tuple[tuple[str, str], ...], pair: Pair) -> str | None:

@@ -1,4 +1,4 @@
-"""Tensors without a place are left out only when the user says so."""
+"""Tensors without a place are left out only when the user says so, or names prove that the target does without them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ NET = {"conv.weight": (8, 3, 3, 3), "fc.weight": (2, 8)}
 
 
 def test_extra_tensors_wait_for_acceptance(file_of, target_of):
-    ours = file_of(NET | {"criterion.pos_weight": (2,)})
+    ours = file_of(NET | {"prior.pos_weight": (2,)})
     waiting = diagnose(ours, target_of(NET))
     assert waiting.plan.needs_accept == ("extra-tensors",) and not waiting.plan.complete
     assert "extra-tensors" in waiting.says
     plan = diagnose(ours, target_of(NET), accept=["extra-tensors"]).plan
-    assert plan.complete and [s.source for s in plan.steps if s.target is None] == ["criterion.pos_weight"]
+    assert plan.complete and [s.source for s in plan.steps if s.target is None] == ["prior.pos_weight"]
 
 
 def test_acceptance_changes_nothing_where_all_have_a_place(file_of, target_of):
@@ -55,3 +55,66 @@ def test_what_is_put_into_blocks_and_comes_off_again_is_no_question(file_of, tar
     ):
         report = diagnose(file_of(BLOCKS | added), target_of(BLOCKS), accept=["extra-tensors"])
         assert report.plan is None or report.plan.ambiguities == (), added
+
+
+CNN = {"conv1.weight": (8, 3, 3, 3), "bn1.running_mean": (8,), "bn1.weight": (8,), "fc.weight": (2, 8), "fc.bias": (2,)}
+OTHERS = {"text.embed.weight": (50, 16), "logit_scale": ()}
+
+
+def under(prefix, net):
+    return {f"{prefix}.{name}": shape for name, shape in net.items()}
+
+
+def test_a_losss_tensors_and_an_auxiliary_head_are_left_out_unasked(file_of, target_of):
+    for beside in ({"criterion.pos_weight": (2,)}, {"AuxLogits.fc.weight": (2, 4)}, {"aux1.fc.weight": (2, 4)}):
+        for prefix in ("", "net."):
+            ours = {prefix + name: shape for name, shape in CNN.items()} | beside
+            report = diagnose(file_of(ours), target_of(CNN))
+            assert report.plan.complete and report.says.endswith("Lossless."), report.says
+            assert [s.source for s in report.plan.steps if s.target is None] == list(beside)
+    # Of a network that is not whole nothing is proved, and what is called aux alone may be an input's branch.
+    assert not diagnose(file_of(CNN | {"aux.fc.weight": (2, 4)}), target_of(CNN)).plan.complete
+    report = diagnose(file_of({**CNN, "criterion.weight": (2,)}), target_of(CNN | {"fc2.weight": (3, 2)}))
+    assert report.plan is None or not report.plan.complete
+
+
+def test_what_lies_beside_one_whole_module_is_left_out_unasked(file_of, target_of):
+    ours = under("visual.trunk", CNN) | OTHERS
+    for goal in (CNN, under("trunk", CNN), under("backbone", CNN)):
+        report = diagnose(file_of(ours), target_of(goal))
+        assert report.plan.complete and report.plan.rules[-1].cost != "lossy", report.says
+        assert {s.source for s in report.plan.steps if s.target is None} == set(OTHERS)
+        assert {s.source.removeprefix("visual.trunk.") for s in report.plan.steps if s.target} == set(CNN)
+
+
+def test_what_may_be_of_the_module_or_about_it_is_asked_about(file_of, target_of):
+    """Each looks like the file above, and means another thing."""
+    whole = under("trunk", CNN)
+    for more in (
+        {"trunk.attn.fc.weight": (8, 8)},  # inside of it
+        {"trunk_lora.fc.A.weight": (2, 8)},  # an adapter
+        {"delta.fc.weight": (2, 8)},  # to be added to it
+        {"masks.conv1": (8, 3, 3, 3)},  # to be multiplied with it
+        {"ema.fc1.weight": (2, 8)},  # an average
+        {"shadow.7": (2, 8)},
+        {"importance.fc.weight": (2, 8)},  # of its own names and shapes
+        {"top.fc.weight": (2, 8)},
+        {"scales.fc": (2,)},
+    ):
+        plan = diagnose(file_of(whole | more), target_of(CNN)).plan
+        assert plan is None or not plan.complete, more
+
+
+def test_one_of_several_in_a_row_is_no_whole_module(file_of, target_of):
+    """layer1 alone of a network with layer2 would load; it is a shallower network as well as a part of this one."""
+    inner = {"conv1.weight": (8, 8, 3, 3), "conv2.weight": (8, 8, 3, 3), "norm.weight": (8,)}
+    other = {"conv1.weight": (16, 8, 3, 3), "conv2.weight": (16, 16, 3, 3), "norm.weight": (16,)}
+    for row in ("layer", "stages.", "blocks."):
+        ours = under(f"{row}1", inner) | under(f"{row}2", other)
+        plan = diagnose(file_of(ours), target_of(inner)).plan
+        assert plan is None or not plan.complete
+    # A single layer's names are everybody's.
+    report = diagnose(
+        file_of({"a.weight": (4, 3), "a.bias": (4,), "b.gain": (4,)}), target_of({"weight": (4, 3), "bias": (4,)})
+    )
+    assert report.plan is None or not report.plan.complete

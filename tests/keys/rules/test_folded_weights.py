@@ -16,8 +16,6 @@ from inspector.keys.diagnose import diagnose
 from inspector.keys.verify import verify_plan
 from inspector.readers import open_checkpoint
 
-ACCEPT = ("folded-weights",)
-
 
 def old_weight_norm(layer, dim=0):
     with warnings.catch_warnings():
@@ -83,10 +81,10 @@ def test_the_layer_computes_the_same_with_what_is_worked_out(way, kind, prefix, 
     torch.save({prefix + n: t for n, t in model.state_dict().items()}, tmp_path / "a.pth")
     plain = nn.Sequential(layer_of(kind), nn.BatchNorm1d(3)).eval()
     checkpoint, goal = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(plain.state_dict()))
-    waiting = diagnose(checkpoint, goal).plan
-    assert not waiting.complete and waiting.needs_accept == ACCEPT
-    plan = diagnose(checkpoint, goal, accept=ACCEPT).plan
-    assert plan.complete and verify_plan(checkpoint, plan, goal).holds
+    report = diagnose(checkpoint, goal)
+    plan = report.plan
+    assert plan.complete and not plan.needs_accept and report.says.endswith("Exact to rounding.")
+    assert verify_plan(checkpoint, plan, goal).holds
     plain.load_state_dict(apply_plan(checkpoint, plan))
     picture = torch.randn(2, *((3, 5, 5) if kind == "conv" else (3,)))
     assert torch.allclose(plain[0](picture), model[0](picture), rtol=1e-5, atol=1e-6)
@@ -109,7 +107,7 @@ def test_a_plain_weight_becomes_direction_and_length(way, dim, tmp_path, target_
     normed = old_weight_norm(normed, dim) if way == "old" else parametrizations.weight_norm(normed, dim=dim)
     model = nn.Sequential(normed, nn.BatchNorm2d(4)).eval()
     checkpoint, goal = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(model.state_dict()))
-    plan = diagnose(checkpoint, goal, accept=ACCEPT).plan
+    plan = diagnose(checkpoint, goal).plan
     assert plan.complete and verify_plan(checkpoint, plan, goal).holds
     model.load_state_dict(apply_plan(checkpoint, plan))
     picture = torch.randn(2, 3, 5, 5)
@@ -122,12 +120,12 @@ def test_what_has_no_direction_is_refused(tmp_path, target_of):
     state = {"c.weight_g": torch.ones(4, 1), "c.weight_v": torch.zeros(4, 3), "c.bias": torch.zeros(4)}
     torch.save(state, tmp_path / "a.pth")
     checkpoint = open_checkpoint(tmp_path / "a.pth")
-    plan = diagnose(checkpoint, target_of({"c.weight": (4, 3), "c.bias": (4,)}), accept=ACCEPT).plan
+    plan = diagnose(checkpoint, target_of({"c.weight": (4, 3), "c.bias": (4,)})).plan
     with pytest.raises(KeysDoNotFit, match="length zero"):
         apply_plan(checkpoint, plan)
     torch.save({"c.weight": torch.zeros(4, 3), "c.bias": torch.zeros(4)}, tmp_path / "b.pth")
     checkpoint = open_checkpoint(tmp_path / "b.pth")
-    plan = diagnose(checkpoint, target_of(shapes(state)), accept=ACCEPT).plan
+    plan = diagnose(checkpoint, target_of(shapes(state))).plan
     with pytest.raises(KeysDoNotFit, match="length zero"):
         apply_plan(checkpoint, plan)
 
@@ -136,7 +134,7 @@ def test_a_mask_of_other_numbers_is_refused(tmp_path, target_of):
     state = {"c.weight_orig": torch.ones(4, 3), "c.weight_mask": torch.full((4, 3), 0.5), "c.bias": torch.zeros(4)}
     torch.save(state, tmp_path / "a.pth")
     checkpoint = open_checkpoint(tmp_path / "a.pth")
-    plan = diagnose(checkpoint, target_of({"c.weight": (4, 3), "c.bias": (4,)}), accept=ACCEPT).plan
+    plan = diagnose(checkpoint, target_of({"c.weight": (4, 3), "c.bias": (4,)})).plan
     with pytest.raises(KeysDoNotFit, match="other numbers than 0 and 1"):
         apply_plan(checkpoint, plan)
 
@@ -153,7 +151,7 @@ def test_a_mask_of_other_numbers_is_refused(tmp_path, target_of):
 )
 def test_what_is_not_whole_or_not_clear_is_left_alone(ours, goal, file_of, target_of):
     more = {"c.bias": (4,)}
-    plan = diagnose(file_of(ours | more), target_of(goal | more), accept=(*ACCEPT, "extra-tensors")).plan
+    plan = diagnose(file_of(ours | more), target_of(goal | more), accept=["extra-tensors"]).plan
     assert plan is None or not plan.complete
 
 
@@ -173,7 +171,7 @@ def test_over_which_dimension_a_square_kernel_is_normed_its_vectors_show(layer, 
     torch.save(model.eval().state_dict(), tmp_path / "a.pth")
     plain = nn.Sequential(layer(4, 4, 3)).eval()
     checkpoint, goal = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(plain.state_dict()))
-    plan = diagnose(checkpoint, goal, accept=ACCEPT).plan
+    plan = diagnose(checkpoint, goal).plan
     if layer is nn.ConvTranspose2d:
         with pytest.raises(KeysDoNotFit, match="do not show"):
             apply_plan(checkpoint, plan)

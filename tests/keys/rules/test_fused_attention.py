@@ -84,7 +84,8 @@ def test_parts_of_the_file_fill_torchs_attention_unasked(names, prefix, tmp_path
 @pytest.mark.parametrize("names", TRIPLES)
 @pytest.mark.parametrize("prefix", ["", "module."])
 def test_a_whole_of_the_file_is_taken_apart_as_the_user_says(names, prefix, tmp_path, monkeypatch):
-    whole = fused()
+    """As in apex, whose in_proj_weight is head by head, and has a bare out_proj_weight beside it."""
+    whole = {n.replace("out_proj.", "out_proj_"): t for n, t in fused().items()}
     goal = apart(whole, names)
     checkpoint = opened({prefix + n: t for n, t in whole.items()}, tmp_path)
     waiting = diagnose(checkpoint, target_like(goal)).plan
@@ -93,6 +94,63 @@ def test_a_whole_of_the_file_is_taken_apart_as_the_user_says(names, prefix, tmp_
     plan = diagnose(checkpoint, target_like(goal), choose=IN_ORDER).plan
     assert plan.complete
     right(checkpoint, plan, goal, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("names", TRIPLES)
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_torchs_attention_in_the_file_is_taken_apart_unasked(names, prefix, tmp_path, monkeypatch):
+    whole = fused()
+    goal = apart(whole, names)
+    checkpoint = opened({prefix + n: t for n, t in whole.items()}, tmp_path)
+    plan = diagnose(checkpoint, target_like(goal)).plan
+    assert plan.complete
+    right(checkpoint, plan, goal, tmp_path, monkeypatch)
+
+
+def test_whoever_knows_another_order_than_the_names_prove_is_believed(tmp_path):
+    whole = fused()
+    goal = apart(whole)
+    checkpoint = opened(whole, tmp_path)
+    for ident in ("qkv-order", "qkv-order:blocks.N.attn.in_proj"):
+        plan = diagnose(checkpoint, target_like(goal), choose={ident: "k-v-q"}).plan
+        made = apply_plan(checkpoint, plan)
+        for i in range(2):
+            thirds = whole[f"blocks.{i}.attn.in_proj_weight"].chunk(3)
+            held = [made[f"blocks.{i}.attn.{n}.weight"] for n in ("k_proj", "v_proj", "q_proj")]
+            assert plan.complete and all(torch.equal(a, b) for a, b in zip(held, thirds, strict=True))
+
+
+VIT = {"patch_embed.proj.weight": (4, 3, 2, 2), "blocks.0.norm1.weight": (4,), "blocks.0.mlp.fc1.weight": (16, 4)}
+PHI = {"layers.0.mlp.gate_up_proj.weight": (16, 4), "layers.0.input_layernorm.weight": (4,)}
+# (the whole, what lies beside it, rows of query, key, value, whether names prove the order: of a file's, of a target's)
+PROVED = [
+    ("blocks.0.attn.qkv", VIT | {"blocks.0.attn.proj.weight": (4, 4)}, (4, 4, 4), True, True),
+    ("layers.0.self_attn.qkv_proj", PHI, (4, 2, 2), True, True),
+    ("layers.0.self_attn.qkv_proj", PHI, (4, 4, 4), True, True),
+    ("layers.0.self_attn.qkv_proj", {"layers.0.self_attn.o_proj.weight": (4, 4)}, (4, 2, 2), True, True),
+    # The same of equal parts is head by head in a tutorial, and in OPT's own files key, value, query.
+    ("layers.0.self_attn.qkv_proj", {"layers.0.self_attn.o_proj.weight": (4, 4)}, (4, 4, 4), False, False),
+    ("layers.0.self_attn.qkv_proj", {"layers.0.self_attn.out_proj.weight": (4, 4)}, (4, 4, 4), False, False),
+    ("layers.0.self_attn.qkv_proj", {"layers.0.self_attn.out_proj.weight": (4, 4)}, (4, 2, 2), False, False),
+    # InternLM2's is in groups of heads, NeoX's head by head.
+    ("layers.0.attention.wqkv", {"layers.0.attention.wo.weight": (4, 4)}, (4, 2, 2), False, False),
+    ("layers.0.attention.query_key_value", {"layers.0.attention.dense.weight": (4, 4)}, (4, 4, 4), False, False),
+    # Blocks named as timm's in a network of somebody's own.
+    ("blocks.0.attn.qkv", {"blocks.0.attn.proj.weight": (4, 4), "norm.weight": (4,)}, (4, 4, 4), False, False),
+]
+
+
+@pytest.mark.parametrize(("whole", "beside", "rows", "in_file", "in_target"), PROVED)
+def test_names_of_a_library_prove_the_order_and_others_do_not(
+    whole, beside, rows, in_file, in_target, file_of, target_of
+):
+    parent = whole.rpartition(".")[0]
+    one = {f"{whole}.weight": (sum(rows), 4)} | beside
+    three = {f"{parent}.{n}.weight": (r, 4) for n, r in zip(TRIPLES[0], rows, strict=True)} | beside
+    for ours, goal, proved in ((one, three, in_file), (three, one, in_target)):
+        plan = diagnose(file_of(ours), target_of(goal)).plan
+        asked = [q.id for q in plan.ambiguities]
+        assert asked == ([] if proved else ["qkv-order"]) and plan.complete is proved
 
 
 def laid(parts, order, heads=2):

@@ -124,3 +124,18 @@ def test_where_only_shapes_agree_nothing_is_joined(ours, goal, file_of, target_o
 def test_both_sides_alike_are_untouched(file_of, target_of):
     for net in nets(FORMS[0]):
         assert diagnose(file_of(shapes(net)), target_of(shapes(net))).plan.rules == ()
+
+
+def test_dinov2s_w12_of_a_file_is_taken_apart_unasked_beside_its_w3(file_of, target_of):
+    beside = {"blocks.0.mlp.w3.weight": (4, 6), "blocks.0.norm.weight": (4,)}
+    one = {"blocks.0.mlp.w12.weight": (12, 4)} | beside
+    two = {"blocks.0.mlp.w1.weight": (6, 4), "blocks.0.mlp.w2.weight": (6, 4)} | beside
+    plan = diagnose(file_of(one), target_of(two)).plan
+    assert plan.complete
+    assert [(s.target, s.rows) for s in plan.steps if s.rows[1]] == [
+        ("blocks.0.mlp.w1.weight", (0, 6)),
+        ("blocks.0.mlp.w2.weight", (6, 12)),
+    ]
+    # Under a name of no library, the same is asked.
+    other = {n.replace("w3", "out"): s for n, s in one.items()}, {n.replace("w3", "out"): s for n, s in two.items()}
+    assert [q.id for q in diagnose(file_of(other[0]), target_of(other[1])).plan.ambiguities] == ["gate-up-order"]

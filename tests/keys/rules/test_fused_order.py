@@ -109,8 +109,9 @@ def test_timms_and_torchs_names_prove_one_order(saved, target_of):
     timm = {"attn.qkv.weight": (3 * WIDTH, WIDTH), "attn.qkv.bias": (3 * WIDTH,), "attn.proj.weight": (WIDTH, WIDTH)}
     own = {"attn.in_proj_weight": (3 * WIDTH, WIDTH), "attn.in_proj_bias": (3 * WIDTH,)}
     own |= {"attn.out_proj.weight": (WIDTH, WIDTH)}
-    checkpoint, values = _saved(saved, _blocks(timm | rest))
-    report = diagnose(checkpoint, target_of(_blocks(own | rest)))
+    stem = {"patch_embed.proj.weight": (WIDTH, 3, 4, 4)}
+    checkpoint, values = _saved(saved, _blocks(timm | rest) | stem)
+    report = diagnose(checkpoint, target_of(_blocks(own | rest) | stem))
     assert "fused-order" not in [q.id for q in report.plan.ambiguities]
     made = _made(checkpoint, report)
     assert torch.equal(made["blocks.1.attn.in_proj_weight"], values["blocks.1.attn.qkv.weight"])

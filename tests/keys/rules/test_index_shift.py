@@ -87,3 +87,35 @@ def test_numbers_against_the_order_of_the_file_are_asked_about(file_of, target_o
     assert listed.plan.complete and placed_as(listed)["net.0.weight"] == "net.3.weight"
     numbers = diagnose(file_of(ours), target_of(goal), choose={"index-shift": "shifted"})
     assert numbers.plan.complete and placed_as(numbers)["net.0.weight"] == "net.2.weight"
+
+
+UP = {"up1.weight": (8, 24, 3, 3), "up2.weight": (4, 12, 3, 3), "up3.weight": (3, 7, 3, 3)}
+DOWN = {"down1.weight": (4, 3, 3, 3), "down2.weight": (8, 4, 3, 3)}
+
+
+def counted_back(net):
+    return {n if n[2].isalpha() else f"up{4 - int(n[2])}{n[3:]}": s for n, s in net.items()}
+
+
+def test_a_row_counted_from_its_other_end_is_turned_where_shapes_leave_no_other_way(file_of, target_of, placed_as):
+    ours = counted_back(UP | DOWN)
+    for ordered in (True, False):
+        report = diagnose(file_of(ours, ordered=ordered), target_of(UP | DOWN))
+        assert report.plan.complete and not report.plan.needs_accept
+        assert {t: s for t, s in placed_as(report).items() if t in UP} == {
+            "up1.weight": "up3.weight",
+            "up2.weight": "up2.weight",
+            "up3.weight": "up1.weight",
+        }
+
+
+def test_a_row_that_only_seems_to_be_counted_from_its_other_end_is_left(file_of, target_of):
+    wide = {f"up{n}.weight": s for n, s in ((1, (8, 4)), (2, (6, 6)), (3, (4, 8)))}
+    for goal in (
+        wide,  # each lies the other way round
+        {"up1.weight": (8, 24, 3, 3), "up2.weight": (8, 24, 3, 3), "up3.weight": (3, 7, 3, 3)},  # two hold the same
+        {"up1.weight": (8, 24, 3, 3), "up2.weight": (3, 7, 3, 3)},  # of two it may be another network's
+    ):
+        ours = {f"up{len(goal) + 1 - int(n[2])}.weight": s for n, s in goal.items()}
+        report = diagnose(file_of(ours | DOWN), target_of(goal | DOWN))
+        assert report.plan is None or not report.plan.complete or "index-shift" not in [u.id for u in report.plan.rules]

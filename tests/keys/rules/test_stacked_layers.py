@@ -85,3 +85,41 @@ def test_square_experts_below_each_other_and_gaps_in_the_numbers_are_left_alone(
 def test_both_sides_alike_are_untouched(file_of, target_of):
     for net in (numbered(), stacked(numbered(), "bare")):
         assert diagnose(file_of(shapes(net)), target_of(shapes(net))).plan.rules == ()
+
+
+def ensemble(members=3):
+    torch.manual_seed(7)
+    sizes = {"fc1.weight": (8, 5), "fc1.bias": (8,), "fc2.weight": (2, 8), "fc2.bias": (2,)}
+    return {f"models.{i}.{n}": torch.randn(s) for i in range(members) for n, s in sizes.items()}
+
+
+def stacked_ensemble(net, members=3):
+    names = [n.removeprefix("models.0.") for n in net if n.startswith("models.0.")]
+    return {n: torch.stack([net[f"models.{i}.{n}"] for i in range(members)]) for n in names}
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_the_networks_of_an_ensemble(joined, prefix, tmp_path, target_of):
+    net = ensemble()
+    ours, goal = (net, stacked_ensemble(net)) if joined else (stacked_ensemble(net), net)
+    torch.save({prefix + n: t for n, t in ours.items()}, tmp_path / "a.pth")
+    checkpoint, target = open_checkpoint(tmp_path / "a.pth"), target_of(shapes(goal))
+    plan = diagnose(checkpoint, target).plan
+    assert plan.complete and verify_plan(checkpoint, plan, target).holds
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[n], t) for n, t in goal.items())
+
+
+def test_what_is_no_stack_of_whole_networks_is_left(file_of, target_of):
+    """Tensors of one more axis by chance, other counts, and a stack of a part of the network."""
+    goal = shapes(ensemble())
+    whole = shapes(stacked_ensemble(ensemble()))
+    for ours in (
+        {n: s[1:] + s[:1] for n, s in whole.items()},  # counted by the last axis
+        {n: (4, *s[1:]) for n, s in whole.items()},  # four networks
+        whole | {"fc1.bias": (8,)},  # one bias for all
+        whole | {"gate.weight": (3, 5)},  # and something that mixes them
+    ):
+        report = diagnose(file_of(ours), target_of(goal))
+        assert report.plan is None or not report.plan.complete, ours

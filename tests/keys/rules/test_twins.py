@@ -69,3 +69,23 @@ def test_pefts_trained_copy_is_taken_unasked(file_of, target_of, placed_as):
         ours |= {f"classifier.{part}.weight": (2, 4), f"classifier.{part}.bias": (2,)}
     report = diagnose(file_of(ours), target_of(goal))
     assert report.plan.complete and placed_as(report)["classifier.weight"] == "classifier.modules_to_save.weight"
+
+
+ENCODER = {"0.weight": (8, 3, 3, 3), "0.bias": (8,), "2.weight": (16, 8, 3, 3), "2.bias": (16,)}
+DECODER = {"0.weight": (16, 8, 3, 3), "0.bias": (8,), "2.weight": (8, 3, 3, 3), "2.bias": (3,)}
+
+
+def both(prefix, encoder, decoder):
+    return {f"{prefix}encoder.{n}": s for n, s in encoder.items()} | {
+        f"{prefix}decoder.{n}": s for n, s in decoder.items()
+    }
+
+
+def test_a_decoder_of_the_same_shapes_in_another_order_is_no_twin_of_the_encoder(file_of, target_of):
+    goal = {f"encoder.{n}": s for n, s in ENCODER.items()}
+    plan = diagnose(file_of(both("net.", ENCODER, DECODER)), target_of(goal)).plan
+    assert plan.complete and {s.target: s.source for s in plan.steps if s.target} == {n: f"net.{n}" for n in goal}
+    # One that holds the same by name, or all the same shapes, is asked about.
+    for other in (ENCODER, {n.replace("0", "a").replace("2", "b"): s for n, s in ENCODER.items()}):
+        plan = diagnose(file_of(both("net.", ENCODER, other)), target_of(goal)).plan
+        assert [q.id for q in plan.ambiguities] == ["twins"] and not plan.complete

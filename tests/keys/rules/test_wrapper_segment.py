@@ -41,12 +41,12 @@ def test_a_name_that_leads_to_other_shapes_is_not_dropped(file_of, target_of):
 
 def test_parts_under_two_wrappers_come_together(file_of, target_of):
     big = {f"layer{i}.{n}": s for i in range(1, 6) for n, s in NET.items()}
-    parts = {f"backbone.{n}": s for n, s in big.items()} | {"head.out.weight": (2, 4)}
+    parts = {f"student.{n}": s for n, s in big.items()} | {"teacher.out.weight": (2, 4)}
     report = diagnose(file_of(parts), target_of(big | {"out.weight": (2, 4)}))
     question = report.plan.ambiguities[0]  # a head of another network would fit as well
-    assert question.id == "mixture" and "head.out.weight as out.weight" in question.question
+    assert question.id == "mixture" and "teacher.out.weight as out.weight" in question.question
     report = diagnose(file_of(parts), target_of(big | {"out.weight": (2, 4)}), choose={"mixture": "mix"})
-    assert report.plan.complete and moved(report)["out.weight"] == "head.out.weight"
+    assert report.plan.complete and moved(report)["out.weight"] == "teacher.out.weight"
 
 
 def test_alike_siblings_are_no_wrappers_of_each_other(file_of, target_of):

@@ -1,0 +1,109 @@
+"""The layers of one recurrent module, and a recurrent module per layer: rnn.weight_ih_l1 and rnns.1.weight_ih_l0.
+
+torch counts the layers of an LSTM in the tensors' own names, from 0; who writes a module per layer counts these, from 0
+or 1 (`lstms.0`, `lstm1`). The numbers say which is which where there are as many on both sides, each with all the
+tensors and shapes of its counterpart, and the two modules are called by a word of one meaning. Where a second module of
+either side would fit as well, nothing is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from inspector.checkpoint.types import Shape
+from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.tree import Leaf, numbered
+from inspector.keys.placing.words import words_of
+from inspector.keys.report import Cost
+from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
+
+_LAYER = re.compile(r"((?:weight|bias)_(?:ih|hh|hr)_l)([0-9]{1,3})(|_reverse)")
+
+
+@dataclass(slots=True)
+class _Stack:
+    """Layers in order. place: what stands above. name: of the one module, or of those per layer, without their number.
+
+    listed: whether their number is a segment of its own. layers: by number, the tensors by name without it.
+    """
+
+    place: str
+    name: str
+    listed: bool = False
+    layers: dict[int, dict[tuple[str, str], Leaf]] = field(default_factory=dict)
+
+    @property
+    def in_order(self) -> list[dict[tuple[str, str], Leaf]]:
+        return [self.layers[number] for number in sorted(self.layers)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is counted from 0 or 1 without a gap, and there is something to count."""
+        first = min(self.layers, default=2)
+        return len(self.layers) > 1 and first < 2 and max(self.layers) - first == len(self.layers) - 1
+
+
+def _stacks(leaves: Sequence[Leaf]) -> tuple[list[_Stack], list[_Stack]]:
+    """(modules of several layers, rows of modules with one layer each)."""
+    modules: dict[str, dict[int, dict[tuple[str, str], Leaf]]] = {}
+    for leaf in leaves:
+        module, last = split_name(leaf.name)
+        found = _LAYER.fullmatch(last)
+        if found is not None and module:
+            modules.setdefault(module, {}).setdefault(int(found[2]), {})[found[1], found[3]] = leaf
+    one: list[_Stack] = []
+    rows: dict[tuple[str, str, bool], _Stack] = {}
+    for module, layers in modules.items():
+        place, name = split_name(module)
+        if set(layers) != {0}:
+            one.append(_Stack(place, name, layers=layers))
+            continue
+        number = numbered(name)
+        if number is None or (not number[0] and not place):
+            continue
+        listed = not number[0]
+        above, stem = split_name(place) if listed else (place, number[0])
+        row = rows.setdefault((above, stem, listed), _Stack(above, stem, listed))
+        row.layers[number[1]] = layers[0]
+    return [x for x in one if x.is_whole and 0 in x.layers], [x for x in rows.values() if x.is_whole]
+
+
+def _shapes(stack: _Stack) -> list[dict[tuple[str, str], Shape | None]]:
+    return [{key: leaf.shape for key, leaf in layer.items()} for layer in stack.in_order]
+
+
+def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
+    ours, theirs = _stacks(leaves), _stacks(places)
+    for at in (0, 1):
+        # Modules of several layers of the file and rows of modules of the target, then the other way round.
+        for stack in ours[at]:
+            goals = [x for x in theirs[1 - at] if _shapes(x) == _shapes(stack)]
+            rivals = [x for x in ours[at] if _shapes(x) == _shapes(stack)]
+            if len(goals) == len(rivals) == 1 and set(words_of(stack.name)) & set(words_of(goals[0].name)):
+                yield from _spelled(stack, goals[0], is_one=not at)
+
+
+def _spelled(stack: _Stack, goal: _Stack, *, is_one: bool) -> Iterator[Spelling]:
+    start = f"{stack.place}." if stack.place else ""
+    says = "a module per layer" if is_one else "the layers of one module"
+    move = Move(RULE.id, f'call "{stack.name}" {says}, "{goal.name}"', change=(stack.place, stack.name))
+    numbers = sorted(goal.layers)
+    for at, layer in enumerate(stack.in_order):
+        module = goal.name + ("." if goal.listed else "") + str(numbers[at]) if is_one else goal.name
+        for (before, after), leaf in layer.items():
+            yield Spelling(leaf, f"{start}{module}.{before}{0 if is_one else at}{after}", move)
+
+
+RULE = Rule(
+    id="recurrent-layers",
+    title="Layers of recurrent modules",
+    says=(
+        "Counts the layers of a recurrent module as a module per layer, or the other way round: rnn.weight_ih_l1 and "
+        "rnns.1.weight_ih_l0."
+    ),
+    cost=Cost.LOSSLESS,
+    done="the layers of recurrent modules are counted as the target counts them",
+    spells=_spells,
+)
