@@ -117,8 +117,13 @@ def values_of(family: Family, settings: Settings, *, bare: bool) -> Values:
     return values
 
 
-def unsolved(family: Family, settings: Settings, *, bare: bool) -> tuple[str, ...]:
-    """Names of the symbols that a target of this family still needs; optional parts are absent unless set."""
+def unsolved(
+    family: Family, settings: Settings, *, bare: bool, expected: Iterable[Expected] | None = None
+) -> tuple[str, ...]:
+    """Names of the symbols that a target of this family still needs; optional parts are absent unless set.
+
+    expected: what `expand` gives for these settings, where that is at hand.
+    """
     template = template_of(family, bare)
     values = _with_flags(values_of(family, settings, bare=bare), template)
     places = places_of(template)
@@ -126,7 +131,7 @@ def unsolved(family: Family, settings: Settings, *, bare: bool) -> tuple[str, ..
     for line in template.lines:
         if all(evaluate(flag, values, {}) != 0 for flag in line.flags):
             needed.update(dict.fromkeys(name for loop in line.loops for name in _names(parse(str(loop.count)))))
-    for one in islice(expand(family, values, bare=bare), MOST_TENSORS):
+    for one in islice(expand(family, values, bare=bare) if expected is None else expected, MOST_TENSORS):
         if one.tensor.shape is None:
             needed.update(dict.fromkeys(name for node in one.line.sizes for name in _names(node)))
     return tuple(name for name in needed if name in places and name not in settings and name not in template.flags)

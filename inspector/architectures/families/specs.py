@@ -94,14 +94,14 @@ def _target_of_family(family: Family, spec: ArchitectureSpec, _: str) -> Target:
     settings = settings_in(spec)
     bare = bool(settings.get(BARE))
     counts = template_of(family, bare).counts
-    missing = [name for name in unsolved(family, settings, bare=bare) if name in counts]
+    values = values_of(family, settings, bare=bare)
+    found = list(islice(expand(family, values, bare=bare), MOST_TENSORS + 1))
+    missing = [name for name in unsolved(family, settings, bare=bare, expected=found) if name in counts]
     if missing:
         raise UsageError(
             f"{family.label} comes in many sizes; {', '.join(missing)} must be known.",
             hint=f"Write them behind its name ({family.label}?{missing[0]}=...), or open a file of it.",
         )
-    values = values_of(family, settings, bare=bare)
-    found = list(islice(expand(family, values, bare=bare), MOST_TENSORS + 1))
     if len(found) > MOST_TENSORS:
         raise UsageError(f"{spec.label} has more tensors than any model.")
     heads, first = [], []

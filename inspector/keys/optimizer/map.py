@@ -132,6 +132,7 @@ def _map(
         if state.role is StateRole.EMA:
             raise NotMapped("its moments belong to the trained weights, and these are averaged ones")
         parameters = parameters_of(state, buffers)
+        sizes = {key: list(_sizes(raw, key).values()) for key in raw.tensors}
         classes: dict[Hashable, int] = {}
         if raw.named:
             groups = _by_names([keys for keys, _ in raw.groups], raw, parameters)
@@ -140,7 +141,6 @@ def _map(
         else:
             if not state.ordered:
                 raise NotMapped("the weights are not in the model's order, so an index says nothing")
-            sizes = {key: list(_sizes(raw, key).values()) for key in raw.tensors}
             shapes = {name: tensor.shape for name, tensor in parameters.items()}
             groups, classes = deal([keys for keys, _ in raw.groups], sizes, shapes, by_kind=by_kind)
     except NotMapped as error:
@@ -156,7 +156,7 @@ def _map(
         n: key for (keys, _), names in zip(raw.groups, groups, strict=True) for key, n in zip(keys, names, strict=True)
     }
     by = "name" if raw.named or raw.given else "index and shape"
-    checked = sum(1 for key in key_of.values() if _sizes(raw, key))
+    checked = sum(1 for key in key_of.values() if sizes.get(key))
     says = (
         f"{' / '.join(other.path)}: {kind}, {checked:,} of {counted(len(parameters), 'parameter')} mapped by {by}"
         + (f" in {counted(len(groups), 'group')}." if len(groups) > 1 else ".")
