@@ -70,9 +70,8 @@ def _rows_of_layers(leaves: Sequence[Leaf]) -> dict[str, list[Leaf]]:
 
 def _members(side: Sequence[Leaf], other: Sequence[Leaf]) -> dict[str, list[Leaf]]:
     """Tensors of the members of an ensemble, by the one side's name of them all; {} unless all of both sides are."""
-    own = {_AROUND.sub("", leaf.name): leaf for leaf in side}
     number = next((found for leaf in other if (found := _NUMBER.search(leaf.name))), None)
-    if number is None or len(own) < len(side):
+    if number is None:
         return {}
     before = number.string[: number.start()]
     rows: dict[str, dict[int, Leaf]] = {}
@@ -81,6 +80,9 @@ def _members(side: Sequence[Leaf], other: Sequence[Leaf]) -> dict[str, list[Leaf
         if found is None:
             return {}
         rows.setdefault(leaf.name[found.end() :], {})[int(found[1])] = leaf
+    own = {_AROUND.sub("", leaf.name): leaf for leaf in side}
+    if len(own) < len(side):
+        return {}
     size = len(rows[next(iter(rows))])
     whole = all(set(row) == set(range(size)) and len({x.shape for x in row.values()}) == 1 for row in rows.values())
     if rows.keys() != own.keys() or not 1 < size <= _MOST or not whole:
@@ -94,7 +96,7 @@ def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Question
     for in_target in (False, True):
         side, other = (places, leaves) if in_target else (leaves, places)
         rows = (_rows_of_layers(other) if _may_stack(side, other) else {}) | _members(side, other)
-        own = {_plain(leaf.name) for leaf in side}
+        own = {_plain(leaf.name) for leaf in side} if rows else set()
         if rows.keys().isdisjoint(own):
             continue
         numbered = {_plain(leaf.name) for row in rows.values() for leaf in row}
