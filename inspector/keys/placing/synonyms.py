@@ -263,6 +263,9 @@ _WORDS: tuple[str, ...] = (
     "target tgt trg dst",
     "forward fwd",
     "backward bwd reverse",
+    # stable-baselines3, OpenAI's spinning up and baselines.
+    "actor policy pi policynet",
+    "critic vf valuenet valuefunction",
     "rnn lstm gru recurrent rnns lstms grus",
 )
 WORDS: Mapping[str, str] = {word: row.split()[0] for row in _WORDS for word in row.split()}

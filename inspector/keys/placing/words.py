@@ -71,7 +71,8 @@ def pieces_of(segment: str) -> tuple[str, ...]:
     i = 0
     while i < len(pieces):
         pair = "".join(pieces[i : i + 2])
-        if i + 1 < len(pieces) and pair in WORDS and not pair.isdigit():
+        # A to_k is a key, and no token.
+        if i + 1 < len(pieces) and pair in WORDS and not pair.isdigit() and pieces[i] != "to":
             found.append(WORDS[pair])
             i += 2
             continue

@@ -218,3 +218,15 @@ def test_a_square_of_two_counts_that_no_word_tells_apart_is_not_placed_in_silenc
     placed = {s.target: s.source for s in plan.steps if s.source and s.target}
     wrong = [t for t, s in placed.items() if "units" in t and t.split(".")[1] != s.split(".")[3]]
     assert not wrong or not plan.complete
+
+
+def test_a_token_is_no_key_and_a_policy_is_the_actor(file_of, target_of, placed_as):
+    assert "key" in read(("attn", "to_k"), 0).roles and "key" not in read(("tok",), 0).roles
+    nets = {"0.weight": (8, 8), "2.weight": (2, 8)}
+    goal = {f"{part}.{n}": s for part in ("actor", "critic") for n, s in nets.items()}
+    for pi, vf in (("pi", "vf"), ("policy_net", "value_net")):
+        # The value first, so that the order says the other thing.
+        ours = {f"{part}.{n}": s for part in (vf, pi) for n, s in nets.items()}
+        report = diagnose(file_of(ours, ordered=False), target_of(goal))
+        assert report.plan.complete
+        assert placed_as(report) == {t: t.replace("actor", pi).replace("critic", vf) for t in goal}
