@@ -44,7 +44,11 @@ def _found(tmp_path: Path, value: object) -> list[Finding]:
 def test_text_that_a_load_would_run_is_not_called_inert(value: object, name: str, tmp_path: Path) -> None:
     (found,) = _found(tmp_path, {"weights": 1, "note": [1, value]})
     assert found.severity is Severity.WARNING and name in found.subjects
-    assert "an ordinary load would hand it to" in found.says and f"{name}, which can run" in found.says and "inert" not in found.says
+    assert (
+        "an ordinary load would hand it to" in found.says
+        and f"{name}, which can run" in found.says
+        and "inert" not in found.says
+    )
 
 
 def test_text_of_a_name_that_nobody_knows_is_not_called_inert(tmp_path: Path) -> None:

@@ -165,9 +165,7 @@ def _handed_texts(verdict: GlobalVerdict, handed: Sequence[tuple[str, Sequence[s
     names = list(dict.fromkeys(name for _, names in handed for name in names))
     to = ", ".join(name[:80] for name in names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     are = "is" if len(texts) == 1 else "are"
-    does = (
-        "which can run program text." if dangerous else "of which it is not known here what is done with a text."
-    )
+    does = "which can run program text." if dangerous else "of which it is not known here what is done with a text."
     return PROGRAM_IN_TEXT.found(
         f"{counted(len(texts), 'text')} of the file {are} program text, first {texts[0][:60]!r}, and an ordinary load "
         f"would hand {'it' if len(texts) == 1 else 'them'} to {to}, {does} Nothing was run here.",
