@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inspector.health.distributions import ROUNDING, distance_scaled, has_spread, stored_as, within_edge
-from inspector.health.generator import in_normal_pairs, of_truncated_uniform, on_uniform_lattice
+from inspector.health.generator import (
+    in_normal_pairs,
+    in_redrawn_pairs,
+    of_truncated_uniform,
+    on_normal_radii,
+    on_uniform_lattice,
+    share_on_uniform_lattice,
+)
 from inspector.health.initialisers import Family, Initialiser, initialisers_of
 from inspector.health.subject import Examined, Subject
 from inspector.health.thresholds import Thresholds
@@ -22,10 +29,12 @@ Stretches = Sequence[NDArray[np.float32]]
 
 
 class Proof(StrEnum):
-    """By what a tensor was recognised, the surest first. LATTICE: what torch's generator makes, bit for bit. EDGE: the
-    hard edge of a uniform distribution. SPREAD: mean, deviation and shape, which short training leaves as they are."""
+    """By what a tensor was recognised, the surest first. LATTICE: what torch's generator makes, bit for bit. SCALED: the
+    same but for a factor that all its numbers share, as weight decay is. EDGE: the hard edge of a uniform distribution.
+    SPREAD: mean, deviation and shape, which short training leaves as they are."""
 
     LATTICE = "lattice"
+    SCALED = "scaled lattice"
     EDGE = "edge"
     SPREAD = "spread"
 
@@ -61,8 +70,11 @@ WINDOW = 64
 # More zeros than so many times those to be expected, and one, are no chance. uniform_ makes one of 2^24 numbers zero.
 _CHANCE_ZEROS = 10
 _SMALLEST = {"float16": 2.0**-24, "float32": 2.0**-24}
-# So many stretches are read of a tensor before it is said to be as it was.
-_STRETCHES = 64
+# Before a tensor is said to be as it was, all of it is read, in pieces: a batch moves a few rows of an embedding. Of one
+# with more elements only so many stretches.
+_WHOLE, _PIECE, _STRETCHES = 1 << 26, 1 << 20, 64
+# A larger share on the lattice is no chance: the other numbers moved.
+_PARTLY = 0.3
 
 
 def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshness | None:
@@ -76,12 +88,41 @@ def freshness_of(subject: Subject, one: Examined, t: TensorStatistics) -> Freshn
         return None
     stretches = read if stored_as(t) == "float32" else ()
     drawn = _on_lattice(t, candidates, stretches, limits)
-    if drawn is not None and t.numel > sum(map(len, stretches)):
-        # Small steps move the smallest numbers only: more of them are asked.
-        drawn = _on_lattice(t, (drawn,), subject.stretches(one, most=_STRETCHES), limits)
     if drawn is not None:
-        return by_lattice(drawn)
-    return by_shape(t, _shaped_like(t, candidates, limits), known=bool(stretches))
+        whole = t.numel <= sum(map(len, stretches)) or _holds_throughout(subject, one, t, drawn)
+        return drawn if whole else replace(drawn, standing=Standing.UNSURE)
+    shaped = by_shape(t, _shaped_like(t, candidates, limits), known=bool(stretches))
+    return unless_partly(shaped, stretches)
+
+
+def _holds_throughout(subject: Subject, one: Examined, t: TensorStatistics, drawn: Freshness) -> bool:
+    """Whether every element is what some of them are."""
+    of = drawn.initialiser
+    for piece in subject.pieces(one, _PIECE) if t.numel <= _WHOLE else subject.stretches(one, most=_STRETCHES):
+        run = (piece,)
+        if of is None or not len(piece):
+            return False
+        if of.family is Family.UNIFORM:
+            holds = on_uniform_lattice(run, of.scale, fewest=0)
+        else:
+            holds = in_normal_pairs(run, fewest=0) and (
+                drawn.proof is not Proof.LATTICE or on_normal_radii(run, of.scale, fewest=0)
+            )
+            holds = holds or (of.family is not Family.NORMAL and in_redrawn_pairs(run, cut_of(of), fewest=0))
+            holds = holds or of_truncated_uniform(run, of.scale, cut_of(of), fewest=0)
+        if not holds:
+            return False
+    return True
+
+
+def unless_partly(shaped: Freshness, stretches: Stretches) -> Freshness:
+    """Nothing is claimed of a tensor of which a part is on the lattice still: the rest moved."""
+    of = shaped.initialiser
+    claimed = shaped.standing in (Standing.FRESH, Standing.LIKELY)
+    if claimed and stretches and of is not None and of.family is Family.UNIFORM:
+        if share_on_uniform_lattice(stretches, of.scale) > _PARTLY:
+            return replace(shaped, standing=Standing.UNSURE)
+    return shaped
 
 
 def by_lattice(drawn: Initialiser) -> Freshness:
@@ -125,21 +166,36 @@ def _repeats(stretches: Stretches) -> bool:
 
 def _on_lattice(
     t: TensorStatistics, candidates: Sequence[Initialiser], stretches: Stretches, limits: Thresholds
-) -> Initialiser | None:
+) -> Freshness | None:
     if not stretches:
         return None
     for of in candidates:
         if of.family is Family.UNIFORM and within_edge(t, of.scale) and on_uniform_lattice(stretches, of.scale):
-            return of
+            return by_lattice(of)
     # One large element among many: the stretches did not meet it.
     if max(abs(t.minimum), abs(t.maximum)) > 8 * t.std:
         return None
     named = [of for of in candidates if of.family is not Family.UNIFORM and has_spread(t, of, limits)]
-    if in_normal_pairs(stretches):
-        return named[0] if named else normal_numbers(t)
+    normal = drawn_normal(t, named, stretches)
+    if normal is not None:
+        return normal
     for of in named:
         if of_truncated_uniform(stretches, of.scale, cut_of(of)):
-            return of
+            return by_lattice(of)
+    return None
+
+
+def drawn_normal(t: TensorStatistics, named: Sequence[Initialiser], stretches: Stretches) -> Freshness | None:
+    """By what normal_ and today's trunc_normal_ make. named: those whose spread its numbers have."""
+    if in_normal_pairs(stretches):
+        for of in named:
+            if of.family is Family.NORMAL and on_normal_radii(stretches, of.scale):
+                return by_lattice(of)
+        of = named[0] if named else normal_numbers(t)
+        return Freshness(standing=Standing.FRESH, initialiser=of, proof=Proof.SCALED)
+    for of in named:
+        if of.family is Family.TRUNCATED and in_redrawn_pairs(stretches, cut_of(of)):
+            return by_lattice(of)
     return None
 
 

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from inspector.health import generator_of_many as many
 from inspector.health.distributions import ROUNDING, distance_scaled, spread_matches, stored_as, within_edge_of
-from inspector.health.freshness import WINDOW, Freshness, Proof, by_lattice, by_shape, cut_of, normal_numbers
+from inspector.health.freshness import (
+    WINDOW,
+    Freshness,
+    Proof,
+    by_lattice,
+    by_shape,
+    cut_of,
+    drawn_normal,
+    unless_partly,
+)
 from inspector.health.initialisers import Family, Initialiser, initialisers_of, is_recurrent
 from inspector.health.subject import Examined
 from inspector.health.thresholds import Thresholds
@@ -23,8 +32,8 @@ from inspector.weights.report import TensorStatistics
 Member = tuple[Examined, TensorStatistics]
 Values = NDArray[np.float32]
 Flags = NDArray[np.bool_]
-# By none of the candidates; by normal numbers of no candidate's deviation.
-_NONE, _OTHER = -1, -2
+# By none of the candidates.
+_NONE = -1
 
 
 def freshness_of_stack(
@@ -77,17 +86,19 @@ def _alike(
     spreads = [spread_matches(mean, std, one, numel, stored, limits) for one in candidates]
     known = stored == "float32"
     drawn = np.full(len(of), _NONE)
+    normal: dict[int, Freshness] = {}
     if known:
-        _draw(drawn, values, candidates, edges, spreads, largest > 8 * std)
+        normal = _draw(drawn, of, values, candidates, edges, spreads, largest > 8 * std)
     shaped = [edges[k] & spreads[k] if uniform[k] else spreads[k] for k in range(len(candidates))]
     likely = np.stack(shaped, axis=1) if shaped else np.zeros((len(of), 0), bool)
-    for t, by, fits in zip(of, drawn.tolist(), likely, strict=True):
-        if by != _NONE:
-            yield by_lattice(normal_numbers(t) if by == _OTHER else candidates[by])
+    for place, (t, by, fits) in enumerate(zip(of, drawn.tolist(), likely, strict=True)):
+        if place in normal or by != _NONE:
+            yield normal[place] if place in normal else by_lattice(candidates[by])
             continue
         first = next((k for k in np.flatnonzero(fits).tolist() if _is_near(t, candidates[k], limits)), None)
         proof = None if first is None else Proof.EDGE if uniform[first] else Proof.SPREAD
-        yield by_shape(t, None if first is None or proof is None else (candidates[first], proof), known=known)
+        shaped = by_shape(t, None if first is None or proof is None else (candidates[first], proof), known=known)
+        yield unless_partly(shaped, (values[place],) if known else ())
 
 
 def _is_near(t: TensorStatistics, of: Initialiser, limits: Thresholds) -> bool:
@@ -96,30 +107,32 @@ def _is_near(t: TensorStatistics, of: Initialiser, limits: Thresholds) -> bool:
 
 def _draw(
     drawn: NDArray[np.intp],
+    of: Sequence[TensorStatistics],
     values: Values,
     candidates: Sequence[Initialiser],
     edges: dict[int, Flags],
     spreads: Sequence[Flags],
     alone: Flags,
-) -> None:
-    """Sets by which candidate torch's generator made each, in the order of `freshness.on_lattice`. alone: one large
-    element among many."""
+) -> dict[int, Freshness]:
+    """Sets by which candidate torch's generator made each, in the order of `freshness._on_lattice`; gives those that are
+    normal numbers. alone: one large element among many."""
     for k, edge in edges.items():
         asked = np.flatnonzero((drawn == _NONE) & edge)
         if len(asked):
             drawn[asked[many.on_uniform_lattice(values[asked], candidates[k].scale)]] = k
     asked = np.flatnonzero((drawn == _NONE) & ~alone)
-    if not len(asked):
-        return
-    pairs = many.in_normal_pairs(values[asked])
     named = [k for k in range(len(candidates)) if k not in edges]
-    paired = asked[pairs]
-    drawn[paired] = _OTHER
-    for k in reversed(named):
-        drawn[paired[spreads[k][paired]]] = k
-    left = asked[~pairs]
+    normal: dict[int, Freshness] = {}
+    if not len(asked):
+        return normal
+    for place in asked[many.may_be_normal_pairs(values[asked])].tolist():
+        like = [candidates[k] for k in named if spreads[k][place]]
+        if (found := drawn_normal(of[place], like, (values[place],))) is not None:
+            normal[place] = found
+    left = np.array([place for place in asked.tolist() if place not in normal], np.intp)
     for k in named:
         open_ = left[(drawn[left] == _NONE) & spreads[k][left]]
         if len(open_):
-            of = candidates[k]
-            drawn[open_[many.of_truncated_uniform(values[open_], of.scale, cut_of(of))]] = k
+            by = candidates[k]
+            drawn[open_[many.of_truncated_uniform(values[open_], by.scale, cut_of(by))]] = k
+    return normal

@@ -6,8 +6,12 @@ The generator draws 24 random bits per number, and what is made of them can be u
   which moved by as little as a part in a million lie beside it.
 - normal_ makes pairs that stand eight apart in blocks of 16 by the method of Box and Muller (1958), r cos t and r sin t
   with t = 2 pi k / 2^24. Their angle is a whole k, whatever the standard deviation; numbers that moved have any angle.
-  Weight decay alone, which scales all of them alike, is not seen.
+  Weight decay alone, which scales all of them alike, leaves the angles; it is seen in the radii, where the deviation
+  is known: exp(-r^2 / 2) is a whole k / 2^24 as well.
 - trunc_normal_ of torch before 2.9 is erfinv of uniform numbers.
+
+Of pairs that moved, a quarter lie further from a whole number than rounding takes any: a few rows that moved among
+thousands that did not (an embedding, of which a batch reaches some) are seen by the worst of all, not by the mean.
 
 So one step of any optimizer is seen, where a comparison of distributions is blind for thousands. It proves in one
 direction only: numbers drawn on a GPU, by numpy or by JAX are not on these lattices, nor are those rounded to 16 bits.
@@ -32,44 +36,113 @@ STEPS = 1 << 24
 # Fewest informative numbers. Chance passes the mean over 16 once in 1,000, and 8 on the lattice once in 65,000.
 FEWEST = 16
 FEWEST_ON_LATTICE = 8
+FEWEST_RADII = 6
+# Rounding takes angles below _SHARP radians, and radii with u r^2 below _ROUND, no further than 0.31 from a whole number
+# (of 8 million numbers each of four deviations). Of what moved, 28 % lie beyond.
+FURTHEST = 0.36
+_SHARP = 0.5
+_ROUND = 0.1
+_BEYOND = 1 - 2 * FURTHEST
 
 
-def on_uniform_lattice(stretches: Sequence[Values], bound: float) -> bool:
+def on_uniform_lattice(stretches: Sequence[Values], bound: float, *, fewest: int = FEWEST_ON_LATTICE) -> bool:
     """Whether every number near zero is one that uniform_(-bound, bound) can make."""
+    informative = 0
+    for values in stretches:
+        fused, plain = _on_lattice(values, bound)
+        informative += len(fused)
+        if not (fused.all() or plain.all()):
+            return False
+    return informative >= fewest
+
+
+def share_on_uniform_lattice(stretches: Sequence[Values], bound: float) -> float:
+    """Of the numbers near zero, 0.0 where there are none. Chance puts one in ten there."""
+    found = [_on_lattice(values, bound) for values in stretches]
+    count = sum(len(fused) for fused, _ in found)
+    return sum(max(int(fused.sum()), int(plain.sum())) for fused, plain in found) / count if count else 0.0
+
+
+def _on_lattice(values: Values, bound: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of each number near zero: whether it is made with a fused multiply-add, or without.
+
+    With one, only the result is rounded; without, the product before it as well, and then all numbers are multiples of
+    its last bit, half the last bit of the bound.
+    """
     b = np.float32(bound)
     width = float(b - -b)
+    near = _informative(values, float(b) / 8).astype(np.float64)
+    apart = from_whole((near + float(b)) / width * STEPS) * width / STEPS
+    # The least of all lie closer to zero than float64 tells their place beside the bound.
+    rounding = width * 2.0**-50
+    fused = apart <= np.spacing(np.abs(near).astype(np.float32)).astype(np.float64) * 0.5001 + rounding
+    last_bit = float(np.spacing(b)) / 2
+    return fused, (from_whole(near / last_bit) == 0) & (apart <= last_bit * 1.01)
+
+
+def in_normal_pairs(stretches: Sequence[Values], *, fewest: int = FEWEST) -> bool:
+    """Whether all numbers are pairs of normal_, with any standard deviation. Stretches begin at multiples of 16."""
     informative = 0
     for values in stretches:
-        near = _informative(values, float(b) / 8).astype(np.float64)
-        informative += len(near)
-        apart = from_whole((near + float(b)) / width * STEPS) * width / STEPS
-        # With a fused multiply-add only the result is rounded; without, the product before it as well, and then all
-        # numbers are multiples of its last bit, half the last bit of the bound.
-        fused = bool(np.all(apart <= np.spacing(np.abs(near).astype(np.float32)).astype(np.float64) * 0.5001))
-        last_bit = float(np.spacing(b)) / 2
-        plain = bool(np.all(from_whole(near / last_bit) == 0)) and bool(np.all(apart <= last_bit * 1.01))
-        if not (fused or plain):
+        angle, apart = pair_angles(values)
+        informative += len(apart)
+        if not _are_pairs(apart) or np.any(apart[angle < _SHARP] > FURTHEST):
             return False
-    return informative >= FEWEST_ON_LATTICE
+    return informative >= fewest
 
 
-def in_normal_pairs(stretches: Sequence[Values]) -> bool:
-    """Whether the numbers are pairs of normal_, with any standard deviation. Stretches begin at multiples of 16."""
+def in_redrawn_pairs(stretches: Sequence[Values], cut: float, *, fewest: int = FEWEST) -> bool:
+    """Whether they are pairs but for those of which trunc_normal_ of torch from 2.9 on drew one again: what lay beyond
+    cut standard deviations, and no more of them than that."""
+    informative = beyond = sharp = 0
+    for values in stretches:
+        angle, apart = pair_angles(values)
+        informative += len(apart)
+        if not _are_pairs(apart):
+            return False
+        sharp += int(np.count_nonzero(angle < _SHARP))
+        beyond += int(np.count_nonzero(apart[angle < _SHARP] > FURTHEST))
+    expected = sharp * 2 * math.erfc(cut / math.sqrt(2)) * _BEYOND
+    return informative >= fewest and beyond <= expected + 3 * math.sqrt(expected) + 1
+
+
+def on_normal_radii(stretches: Sequence[Values], std: float, *, fewest: int = FEWEST_RADII) -> bool:
+    """Whether pairs of normal_(0, std) have its radii, which a common factor ends (weight decay: lr x decay)."""
     informative = 0
     for values in stretches:
-        blocks = values[: len(values) // 16 * 16].astype(np.float64).reshape(-1, 2, 8)
-        angle = np.arctan2(blocks[:, 1], blocks[:, 0])
-        # Beyond 1 radian float32 rounds the angle too coarsely before its cosine is taken.
-        angle = angle[(angle > 0.01) & (angle < 1)]
-        informative += len(angle)
-        # Fresh ones are 0.08 away from a whole number in the mean (0.11 where trunc_normal_ drew one of two again),
-        # any others 0.25, with a standard error of 0.144 / sqrt(n).
-        if len(angle) >= FEWEST and float(np.mean(from_whole(angle / (2 * math.pi) * STEPS))) > 0.14:
+        x, y = _pairs(values)
+        square = (x * x + y * y) / float(np.float32(std)) ** 2
+        even = np.exp(-square / 2)
+        apart = from_whole(even[(x != 0) & (y != 0) & (even * square < _ROUND)] * STEPS)
+        informative += len(apart)
+        if len(apart) and (float(np.max(apart)) > FURTHEST or (len(apart) >= fewest and float(np.mean(apart)) > 0.1)):
             return False
-    return informative >= FEWEST
+    return informative >= fewest
 
 
-def of_truncated_uniform(stretches: Sequence[Values], std: float, cut: float) -> bool:
+def pair_angles(values: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(angles between 0.01 and 1 radian, how far each is from a whole step). Beyond, float32 rounds the angle too
+    coarsely before its cosine is taken."""
+    x, y = _pairs(values)
+    angle = np.arctan2(y, x)
+    angle = angle[(angle > 0.01) & (angle < 1)]
+    return angle, from_whole(angle / (2 * math.pi) * STEPS)
+
+
+def _pairs(values: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    # Of a tensor whose size is no multiple of 16 the last 16 numbers are drawn anew, over the end of the block before.
+    whole = max(0, len(values) // 16 - 1) * 16
+    blocks = values[:whole].astype(np.float64).reshape(-1, 2, 8)
+    return blocks[:, 0], blocks[:, 1]
+
+
+def _are_pairs(apart: NDArray[np.float64]) -> bool:
+    """Fresh ones are 0.08 away from a whole number in the mean (0.11 where trunc_normal_ drew one of two again), any
+    others 0.25, with a standard error of 0.144 / sqrt(n)."""
+    return len(apart) < FEWEST or float(np.mean(apart)) <= 0.14
+
+
+def of_truncated_uniform(stretches: Sequence[Values], std: float, cut: float, *, fewest: int = FEWEST) -> bool:
     """Whether the numbers are trunc_normal_(std=std, a=-cut, b=cut) of older torch; cut in standard deviations."""
     low = np.float32(math.erf(-cut / math.sqrt(2)))
     width = float(-low - low)
@@ -78,9 +151,10 @@ def of_truncated_uniform(stretches: Sequence[Values], std: float, cut: float) ->
         z = values.astype(np.float64) / (std * math.sqrt(2))
         near = erf_near_zero(_informative(z, 0.1))
         informative += len(near)
-        if len(near) >= FEWEST and float(np.mean(from_whole((near - float(low)) / width * STEPS))) > 0.1:
+        apart = from_whole((near - float(low)) / width * STEPS)
+        if len(near) and (float(np.max(apart)) > FURTHEST or (len(near) >= FEWEST and float(np.mean(apart)) > 0.1)):
             return False
-    return informative >= FEWEST
+    return informative >= fewest
 
 
 def _informative(values: NDArray[Float], below: float) -> NDArray[Float]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.health import generator
-from inspector.health.generator import FEWEST, FEWEST_ON_LATTICE, STEPS, erf_near_zero, from_whole
+from inspector.health.generator import FEWEST, FEWEST_ON_LATTICE, FURTHEST, STEPS, erf_near_zero, from_whole
 
 Values = NDArray[np.float32]
 # Sums over the numbers of one tensor are rounded in another order here: so near to a limit each is asked by itself.
@@ -25,7 +25,7 @@ def on_uniform_lattice(values: Values, bound: float) -> NDArray[np.bool_]:
     width = float(b - -b)
     owner, near = _informative(values, float(b) / 8)
     apart = from_whole((near + float(b)) / width * STEPS) * width / STEPS
-    fused = apart <= np.spacing(np.abs(near).astype(np.float32)).astype(np.float64) * 0.5001
+    fused = apart <= np.spacing(np.abs(near).astype(np.float32)).astype(np.float64) * 0.5001 + width * 2.0**-50
     last_bit = float(np.spacing(b)) / 2
     plain = (from_whole(near / last_bit) == 0) & (apart <= last_bit * 1.01)
     enough = _count(owner, values) >= FEWEST_ON_LATTICE
@@ -33,9 +33,9 @@ def on_uniform_lattice(values: Values, bound: float) -> NDArray[np.bool_]:
     return found
 
 
-def in_normal_pairs(values: Values) -> NDArray[np.bool_]:
-    """(tensors,)"""
-    count = values.shape[1] // 16
+def may_be_normal_pairs(values: Values) -> NDArray[np.bool_]:
+    """(tensors,): by the mean of their angles, for `generator.py` to be asked of."""
+    count = max(0, values.shape[1] // 16 - 1)  # As in `generator.py`.
     blocks = values[:, : count * 16].reshape(len(values), count, 2, 8)
     x, y = blocks[:, :, 0], blocks[:, :, 1]
     # An angle between 0 and 1 has both coordinates above zero, which spares three quarters of the arctangents.
@@ -47,7 +47,7 @@ def in_normal_pairs(values: Values) -> NDArray[np.bool_]:
     apart = from_whole(angle[inside] / (2 * math.pi) * STEPS)
     found, unsure = _below(owner, apart, values, 0.14)
     for place in unsure:
-        found[place] = generator.in_normal_pairs([values[place]])
+        found[place] = True
     return found
 
 
@@ -58,6 +58,7 @@ def of_truncated_uniform(values: Values, std: float, cut: float) -> NDArray[np.b
     owner, z = _informative(values.astype(np.float64) / (std * math.sqrt(2)), 0.1)
     apart = from_whole((erf_near_zero(z) - float(low)) / width * STEPS)
     found, unsure = _below(owner, apart, values, 0.1)
+    found &= _none(owner[apart > FURTHEST], values)
     for place in unsure:
         found[place] = generator.of_truncated_uniform([values[place]], std, cut)
     return found

@@ -220,6 +220,14 @@ class Subject:
         except (InspectorError, OSError, ValueError, MemoryError):
             return ()
 
+    def pieces(self, one: Examined, length: int) -> Iterator[NDArray[np.float32]]:
+        """All its elements in row-major order, so many at a time; an empty one where they cannot be read."""
+        for start in range(0, one.tensor.numel, length):
+            try:
+                yield self._run(one.tensor, start, min(length, one.tensor.numel - start), turned=False)
+            except (InspectorError, OSError, ValueError, MemoryError):
+                yield np.empty(0, np.float32)
+
     def _run(self, tensor: TensorInfo, start: int, size: int, turned: bool) -> NDArray[np.float32]:
         """So many elements of a contiguous tensor from the start-th on."""
         nbytes = tensor.nbytes // tensor.numel * size

@@ -15,7 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inspector.health.generator import in_normal_pairs, of_truncated_uniform, on_uniform_lattice
+from inspector.health.generator import (
+    in_normal_pairs,
+    in_redrawn_pairs,
+    of_truncated_uniform,
+    on_normal_radii,
+    on_uniform_lattice,
+)
 from inspector.health.initialisers import Family, initialisers_of
 from inspector.loaded.equal import is_constant
 from inspector.loaded.places import Place
@@ -100,11 +106,16 @@ def _drawn(place: Place, numbers: np.ndarray[tuple[int], np.dtype[np.float32]]) 
     """Normal numbers of torch's generator, with any deviation, or truncated ones with a usual one."""
     if in_normal_pairs([numbers]):
         who = f", nn.{type(place.module).__name__}.reset_parameters" if isinstance(place.module, nn.Embedding) else ""
-        return Fresh(f"bit for bit numbers of normal_(0, {numbers.std():.4g}){who}", proved=True)
+        normal = [one.scale for one in initialisers_of(place.name, place.shape) if one.family is Family.NORMAL]
+        known = any(on_normal_radii([numbers], std) for std in normal if abs(numbers.std() / std - 1) < 0.2)
+        but = "" if known else ", but for a common factor, as weight decay is"
+        return Fresh(f"bit for bit numbers of normal_(0, {numbers.std():.4g}){who}{but}", proved=True)
     for one in initialisers_of(place.name, place.shape):
         if one.family is Family.TRUNCATED:
             for cut in (2.0, 2 / one.scale):
-                if abs(numbers.std() / one.scale - 1) < 0.2 and of_truncated_uniform([numbers], one.scale, cut):
+                if abs(numbers.std() / one.scale - 1) < 0.2 and (
+                    of_truncated_uniform([numbers], one.scale, cut) or in_redrawn_pairs([numbers], cut)
+                ):
                     return Fresh(f"bit for bit numbers of trunc_normal_(std={one.scale:.4g})", proved=True)
     return None
 

@@ -79,7 +79,7 @@ def checkpoint_from_pickle(
     noticed += _shape_findings(shown)
     noticed += _misfit_findings(shown)
     noticed += observe_inside(pickle.inside, aside)
-    noticed += observe_constants(shown.root)
+    noticed += observe_constants(shown.root, imported)
     inner = sum(other.nbytes for _, other in [*pickle.inside.outcomes, *pickle.inside.hidden])
     limits.spend(shown.nbytes - outcome.nbytes - sum(other.nbytes for other in (*also, *hidden)) - inner)
     whole = replace(

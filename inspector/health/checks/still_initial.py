@@ -38,10 +38,13 @@ _HEADS = frozenset(
 _AUXILIARY = re.compile(r"(^|[._])aux", re.IGNORECASE)
 _HOW = {
     Proof.LATTICE: "Bit for bit they are numbers of torch's generator, which one step of an optimizer ends.",
+    Proof.SCALED: "Up to a factor that all of a tensor share they are numbers of torch's generator, bit for bit: no "
+    "gradient moved them. Weight decay alone, which scales all alike, would not show.",
     Proof.EDGE: "Their values end at the initialiser's bound, which one step of an optimizer usually blurs.",
     Proof.SPREAD: "Their mean, spread and shape are an initialiser's, which short training leaves as they are: this is "
     "a hint, no proof. Two files prove it: compare with an earlier one.",
 }
+_BUT = {Proof.SCALED: ", but for a common factor"}
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
@@ -82,7 +85,8 @@ def _fresh_file(fresh: Sequence[Layer], and_what: str) -> Finding:
     numel = sum(one.numel for one in fresh)
     return FRESH_FILE.found(
         f"{counted(len(fresh), 'layer')} ({listed([one.name for one in fresh])}) "
-        f"{'is' if len(fresh) == 1 else 'are'} as initialised; {and_what}.",
+        f"{'is' if len(fresh) == 1 else 'are'} as initialised"
+        f"{_BUT.get(_weakest(fresh), '')}; {and_what}.",
         subjects=[one.name for one in fresh],
         evidence=(("layers", len(fresh)), ("elements", numel), *_evidence(fresh)),
         remedy=f"{_HOW[_weakest(fresh)]} Right for a file that training is to start from; nothing was learnt in it.",
@@ -100,7 +104,7 @@ def _unlike(
     return kind.found(
         f"{counted(len(fresh), 'layer')} of {len(layers):,} ({human_share(share)}: "
         f"{listed([one.name for one in fresh])}) {'is' if len(fresh) == 1 else 'are'} unchanged since "
-        f"initialisation, while {counted(len(moved), 'other')} changed.",
+        f"initialisation{_BUT.get(_weakest(fresh), '')}, while {counted(len(moved), 'other')} changed.",
         severity=Severity.WARNING if sure and not alone else Severity.NOTICE,
         subjects=[one.name for one in fresh],
         evidence=(

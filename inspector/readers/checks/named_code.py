@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from inspector.checkpoint.types import GlobalVerdict
+from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Reach
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
@@ -26,7 +26,9 @@ CONFIGURED_CALL = FindingKind("configured-call", Severity.ERROR, "Settings ask f
 PICKLE_IN_METADATA = FindingKind(
     "pickle-in-metadata", Severity.NOTICE, "A pickle in the metadata", also=(Severity.WARNING, Severity.ERROR)
 )
-PROGRAM_IN_TEXT = FindingKind("program-in-text", Severity.INFO, "Text of the file is a program")
+PROGRAM_IN_TEXT = FindingKind(
+    "program-in-text", Severity.INFO, "Text of the file is a program", also=(Severity.NOTICE, Severity.WARNING)
+)
 PROGRAM_IN_METADATA = FindingKind("program-in-metadata", Severity.INFO, "The metadata hold program text")
 ADDRESS_IN_METADATA = FindingKind("address-in-metadata", Severity.INFO, "The metadata hold an address")
 
@@ -119,24 +121,83 @@ def observe_metadata(pairs: Iterable[tuple[str, str]], limits: Limits, what: str
     return found
 
 
-def observe_constants(root: Value) -> list[Finding]:
-    """Program text among the plain values of a pickle, as far as they are shown."""
-    left, found = [root], []
+def observe_constants(root: Value, imported: Sequence[GlobalUse]) -> list[Finding]:
+    """Program text among the values of a pickle, as far as they are shown. imported: the names that a load imports."""
+    plain: list[str] = []
+    handed: dict[GlobalVerdict, list[tuple[str, list[str]]]] = {}
+    # Beside each value, what a load hands it to: the calls around it that are not known to be harmless.
+    left: list[tuple[Value, dict[str, GlobalVerdict]]] = [(root, {})]
     while left:
-        value = left.pop()
+        value, callers = left.pop()
+        callers = callers | _callers(value)
         if value.kind is ValueKind.TEXT and _SCRIPT.search(value.says):
-            found.append(value.says)
-        left += [child for _, child in value.children]
-    if not found:
-        return []
-    return [
-        PROGRAM_IN_TEXT.found(
-            f"{counted(len(found), 'text')} of the file {'is' if len(found) == 1 else 'are'} program text, first "
-            f"{found[0][:60]!r}. It is inert: unpickling makes a text of it and runs nothing.",
-            evidence=(("texts", len(found)), *((f"text {n}", text[:200]) for n, text in enumerate(found[:20], 1))),
+            if callers:
+                worst = min(callers.values(), key=lambda verdict: verdict.order)
+                names = [name for name, verdict in callers.items() if verdict is worst]
+                handed.setdefault(worst, []).append((value.says, names))
+            else:
+                plain.append(value.says)
+        left += [(child, callers) for _, child in reversed(value.children)]
+    found = [_handed_texts(verdict, texts) for verdict, texts in handed.items()]
+    if plain:
+        found.append(_plain_texts(plain, [use.name for use in imported if _may_take(use)]))
+    return found
+
+
+def _callers(value: Value) -> dict[str, GlobalVerdict]:
+    """What this value's parts are handed to, where it stands for a call: the name called, and those among its arguments
+    (`map(eval, texts)`)."""
+    if not value.inert:
+        return {}
+    names = [value.type_name, *(child.says for _, child in value.children if child.kind is ValueKind.GLOBAL)]
+    judged = {name: judge(*name.rpartition(".")[::2])[0] for name in names}
+    return {name: verdict for name, verdict in judged.items() if verdict is not GlobalVerdict.KNOWN}
+
+
+def _may_take(use: GlobalUse) -> bool:
+    """Whether it may be called with what else the file holds: an object that stands at several places is shown at one."""
+    return use.verdict is not GlobalVerdict.KNOWN and use.reach in (Reach.RUNS, Reach.MAY_RUN)
+
+
+def _handed_texts(verdict: GlobalVerdict, handed: Sequence[tuple[str, Sequence[str]]]) -> Finding:
+    dangerous = verdict is GlobalVerdict.DANGEROUS
+    texts = [text for text, _ in handed]
+    names = list(dict.fromkeys(name for _, names in handed for name in names))
+    to = ", ".join(name[:80] for name in names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    are = "is" if len(texts) == 1 else "are"
+    does = "which can run program text." if dangerous else "of which it is not known here what is done with a text."
+    return PROGRAM_IN_TEXT.found(
+        f"{counted(len(texts), 'text')} of the file {are} program text, first {texts[0][:60]!r}, and an ordinary load "
+        f"would hand {'it' if len(texts) == 1 else 'them'} to {to}, {does} Nothing was run here.",
+        severity=Severity.WARNING if dangerous else Severity.NOTICE,
+        subjects=tuple(name[:200] for name in names[:_LISTED]),
+        evidence=_texts(texts),
+        remedy="Do not load the file with pickle or torch.load(weights_only=False); its tensors can be exported here.",
+    )
+
+
+def _plain_texts(texts: Sequence[str], beside: Sequence[str]) -> Finding:
+    says = (
+        f"{counted(len(texts), 'text')} of the file {'is' if len(texts) == 1 else 'are'} program text, first "
+        f"{texts[0][:60]!r}. "
+    )
+    if not beside:
+        return PROGRAM_IN_TEXT.found(
+            f"{says}It is inert: unpickling makes a text of it and runs nothing.",
+            evidence=_texts(texts),
             remedy="Only a program that takes it for code would run it.",
         )
-    ]
+    return PROGRAM_IN_TEXT.found(
+        f"{says}It stands as a value where it is shown; but a load also imports {', '.join(n[:80] for n in beside[:3])}, "
+        "and whether that is handed it elsewhere was not followed.",
+        severity=Severity.NOTICE,
+        evidence=_texts(texts),
+        remedy="Do not load the file with pickle or torch.load(weights_only=False), whoever sent it.",
+    )
+
+
+def _texts(texts: Sequence[str]) -> tuple[tuple[str, str | int], ...]:
+    return (("texts", len(texts)), *((f"text {n}", text[:200]) for n, text in enumerate(texts[:_LISTED], 1)))
 
 
 def _pickles(text: str, limits: Limits) -> Iterable[Sequence[tuple[str, str]]]:
