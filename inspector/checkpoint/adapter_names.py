@@ -21,7 +21,8 @@ _BESIDE = frozenset({"alpha", "dora_scale", "diff_b"})
 
 def is_adapter_tensor(name: str) -> bool:
     """Whether a tensor of this name is one of an adapter's matrices."""
-    return _ADAPTER.search(name) is not None
+    # Most names hold none of the words that each of them has, which is asked much faster.
+    return ("lora" in name or "hada_" in name or "lokr_" in name) and _ADAPTER.search(name) is not None
 
 
 def is_beside_adapter(name: str) -> bool:

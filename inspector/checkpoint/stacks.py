@@ -5,6 +5,7 @@ A call for each of twenty thousand tensors of a few hundred numbers costs far mo
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,44 +25,63 @@ _LITTLE = sys.byteorder == "little"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stack:
-    """tensors: all of one type and shape. raw: (tensors, numel), the elements of each in row-major order; bfloat16 as
-    its bits. Not to be written to."""
+    """tensors: all of one type and shape. given: their places among those that were asked for. raw: (tensors, numel),
+    the elements of each in row-major order; bfloat16 as its bits. Not to be written to."""
 
     tensors: tuple[TensorInfo, ...]
+    given: tuple[int, ...]
     raw: NDArray[np.generic]
 
 
-def stack_place(checkpoint: Checkpoint, tensor: TensorInfo) -> int | None:
-    """The byte of the source where the elements of a tensor begin that may be stacked: small, plain numbers, all there,
+def stack_places(checkpoint: Checkpoint, tensors: Iterable[TensorInfo]) -> list[int | None]:
+    """Of each the byte of the source where its elements begin, if it may be stacked: small, plain numbers, all there,
     in one run and in this machine's byte order. None for all others."""
+    # Twenty thousand tensors are of a few shapes: (bytes of an element, of all of them) by what does not differ.
+    spans: dict[tuple[object, ...], tuple[int, int] | None] = {}
+    storages = checkpoint.storages
+    found: list[int | None] = []
+    for tensor in tensors:
+        kind = (tensor.dtype, tensor.shape, tensor.stride, tensor.layout, tensor.encoding is None)
+        span = spans[kind] if kind in spans else spans.setdefault(kind, _span(tensor))
+        storage = storages.get(tensor.storage_id or "") if span is not None else None
+        if span is None or storage is None or storage.offset is None or tensor.offset < 0:
+            found.append(None)
+            continue
+        begin = tensor.offset * span[0]
+        plain = storage.inline is None and not storage.big_endian and storage.deflated_nbytes is None
+        there = begin + span[1] <= min(storage.nbytes, storage.present_nbytes)
+        found.append(storage.offset + begin if plain and there else None)
+    return found
+
+
+def _span(tensor: TensorInfo) -> tuple[int, int] | None:
     if tensor.dtype not in _DTYPES or tensor.encoding is not None or tensor.layout != "strided" or not _LITTLE:
         return None
-    storage = checkpoint.storages.get(tensor.storage_id or "")
-    if storage is None or storage.offset is None or storage.inline is not None or storage.big_endian:
-        return None
-    if storage.deflated_nbytes is not None or tensor.offset < 0 or not 0 < tensor.numel <= MOST:
+    # A step of a size of 1 is nobody's business except where it is negative, which no reader makes and all refuse.
+    if not 0 < tensor.numel <= MOST or min(tensor.stride or (), default=0) < 0 or not is_contiguous(tensor):
         return None
     itemsize = DTYPES[tensor.dtype].itemsize
-    end = (tensor.offset + tensor.numel) * itemsize
-    if not is_contiguous(tensor) or end > min(storage.nbytes, storage.present_nbytes):
-        return None
-    # A step of a size of 1 is nobody's business except where it is negative, which no reader makes and all refuse.
-    if tensor.stride is not None and min(tensor.stride, default=0) < 0:
-        return None
-    return storage.offset + tensor.offset * itemsize
+    return itemsize, tensor.numel * itemsize
 
 
-def read_stacks(checkpoint: Checkpoint, tensors: Iterable[tuple[TensorInfo, int]]) -> tuple[Stack, ...]:
-    """tensors: each with its `stack_place`. Raises what the source raises; no other tensor has an answer then."""
-    kinds: dict[tuple[str, tuple[int, ...]], list[tuple[TensorInfo, int]]] = {}
-    wanted = sorted(tensors, key=lambda each: each[1])
-    ranges = [(place, tensor.numel * DTYPES[tensor.dtype].itemsize) for tensor, place in wanted]
-    for number, (tensor, _) in enumerate(wanted):
-        kinds.setdefault((tensor.dtype, tensor.shape), []).append((tensor, number))
+def read_stacks(checkpoint: Checkpoint, tensors: Sequence[tuple[TensorInfo, int]]) -> tuple[Stack, ...]:
+    """tensors: each with its place (`stack_places`). Raises what the source raises; no other tensor has an answer
+    then."""
+    order = sorted(range(len(tensors)), key=lambda given: tensors[given][1])
+    kinds: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for number, given in enumerate(order):
+        tensor, _ = tensors[given]
+        kinds.setdefault((tensor.dtype, tensor.shape), []).append(number)
+    nbytes = {kind: DTYPES[kind[0]].itemsize * math.prod(kind[1]) for kind in kinds}
+    ranges = [(place, nbytes[tensor.dtype, tensor.shape]) for tensor, place in (tensors[given] for given in order)]
     found = checkpoint.source.read_many(ranges)
-    return tuple(_stack(dtype, kind, found) for (dtype, _), kind in kinds.items())
-
-
-def _stack(dtype: str, kind: Sequence[tuple[TensorInfo, int]], found: Sequence[bytes]) -> Stack:
-    flat = np.frombuffer(b"".join([found[number] for _, number in kind]), DTYPES[dtype].raw)
-    return Stack(tensors=tuple(tensor for tensor, _ in kind), raw=flat.reshape(len(kind), -1))
+    return tuple(
+        Stack(
+            tensors=tuple(tensors[order[number]][0] for number in numbers),
+            given=tuple(order[number] for number in numbers),
+            raw=np.frombuffer(b"".join([found[number] for number in numbers]), DTYPES[dtype].raw).reshape(
+                len(numbers), -1
+            ),
+        )
+        for (dtype, _), numbers in kinds.items()
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from inspector.checkpoint.types import Shape
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
@@ -75,6 +77,8 @@ def zeros_between(t: TensorStatistics) -> int:
 def is_sparse_file(subject: Subject) -> bool:
     """Whether many single weights are zero in most of the layers, by magnitude or at random: it was pruned."""
     limits = subject.thresholds
-    layers = [t for _, t in subject.measured(*LAYERS) if t.numel >= limits.few and t.zero < t.numel]
-    sparse = sum(zeros_between(t) >= limits.sparse * t.numel for t in layers)
-    return sparse >= _SPARSE_LAYERS and sparse * 2 >= len(layers)
+    columns = subject.columns
+    layers = subject.among(*LAYERS) & (columns.numel >= limits.few) & (columns.zero < columns.numel)
+    asked = layers & (columns.zero >= limits.sparse * columns.numel)
+    sparse = sum(zeros_between(t) >= limits.sparse * t.numel for _, t in subject.those(asked))
+    return sparse >= _SPARSE_LAYERS and sparse * 2 >= np.count_nonzero(layers)

@@ -18,6 +18,7 @@ from inspector.checkpoint.data import iter_chunks, to_float32
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import InspectorError
+from inspector.health.columns import Columns, Flags
 from inspector.units import human_bytes
 from inspector.weights.report import TensorStatistics
 
@@ -84,6 +85,17 @@ def are_equal(checkpoint: Checkpoint, one: TensorInfo, other: TensorInfo, budget
         return all(a.tobytes() == b.tobytes() for a, b in chunks)
     except (InspectorError, OSError, ValueError, MemoryError):
         return None
+
+
+def ends_shared(columns: Columns, among: Flags) -> Flags:
+    """Of those flagged, which have both their smallest and their largest number in common with another."""
+    places = np.flatnonzero(among & (columns.finite > 0) & (columns.minimum < columns.maximum))
+    places = places[np.lexsort((columns.maximum[places], columns.minimum[places]))]
+    low, high = columns.minimum[places], columns.maximum[places]
+    same = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+    found = np.zeros(len(among), np.bool_)
+    found[places[1:][same]] = found[places[:-1][same]] = True
+    return found
 
 
 def likely_copies(statistics: Iterable[tuple[TensorInfo, TensorStatistics]]) -> Iterator[tuple[TensorInfo, ...]]:

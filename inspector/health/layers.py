@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.types import StateRole
@@ -41,8 +41,9 @@ class Layer:
 def layers_of(subject: Subject) -> tuple[Layer, ...]:
     """In the state dict's order. Layers of which nothing can be told (few elements, constant) are left out."""
     found: list[Layer] = []
+    known = screens_of(subject).freshness
     for module, tensors in subject.by_module.items():
-        judged = list(_judged(subject, tensors))
+        judged = _judged(subject, tensors, known)
         if not judged:
             continue
         standings = [freshness.standing for _, freshness in judged]
@@ -75,8 +76,10 @@ def _standing(freshness: Freshness, reached: Reached) -> Standing:
     return Standing.LIKELY if freshness.proof is Proof.EDGE else standing
 
 
-def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Examined, Freshness]]:
-    screens = screens_of(subject)
+def _judged(
+    subject: Subject, tensors: Sequence[Examined], known: Mapping[tuple[str, ...], Freshness | None]
+) -> list[tuple[Examined, Freshness]]:
+    found = []
     for one in tensors:
         t = one.statistics
         if one.role not in _LAYERS or t is None or len(t.shape) < 2 or not one.floating:
@@ -84,10 +87,11 @@ def _judged(subject: Subject, tensors: Sequence[Examined]) -> Iterator[tuple[Exa
         # A filter of one number before a norm does nothing, whatever it is: it has no gradient.
         if t.numel == t.shape[0]:
             continue
-        known = screens.get(one.tensor.path)
-        freshness = known.freshness if known is not None and known.judged else freshness_of(subject, one, t)
+        path = one.tensor.path
+        freshness = known[path] if path in known else freshness_of(subject, one, t)
         if freshness is not None:
-            yield one, freshness
+            found.append((one, freshness))
+    return found
 
 
 def trained_signs(subject: Subject, layers: Sequence[Layer]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,11 +54,16 @@ class BatchNorm:
         return bool(np.all(self.mean == 0) and np.all(self.var == 1))
 
 
-def batch_norms(subject: Subject) -> Iterator[BatchNorm]:
+def batch_norms(subject: Subject) -> Sequence[BatchNorm]:
     """In the state dict's order; one without elements, or whose statistics cannot be read, is left out."""
-    for module, tensors in subject.by_module.items():
-        if not any(one.role is Role.RUNNING_VAR for one in tensors):
-            continue
+    found: tuple[BatchNorm, ...] | None = subject.own_memo.get("batch norms")
+    if found is None:
+        found = subject.own_memo["batch norms"] = tuple(_batch_norms(subject))
+    return found
+
+
+def _batch_norms(subject: Subject) -> Iterator[BatchNorm]:
+    for module, tensors in subject.modules_with(Role.RUNNING_VAR):
         parts = {one.role: one for one in tensors}
         mean, var = (_values(subject, parts.get(role)) for role in (Role.RUNNING_MEAN, Role.RUNNING_VAR))
         if mean is None or var is None or len(mean) != len(var) or not len(var):

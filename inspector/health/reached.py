@@ -44,6 +44,8 @@ class Reached(StrEnum):
 
 def gradient_reached(subject: Subject, module: str) -> Reached:
     """By the biases of the module, the norm that follows it under the same parent, and the scales of its block."""
+    if not subject.layer_scales and not _modules_with_vectors(subject) & {module, subject.following.get(module, "")}:
+        return Reached.NOTHING
     found = [reached for one in _beside(subject, module) if (reached := _of(subject, one)) is not None]
     for worst in (Reached.BARELY, Reached.TRAINED, Reached.AT_REST):
         if worst in found:
@@ -54,6 +56,16 @@ def gradient_reached(subject: Subject, module: str) -> Reached:
 def begins_like_this(subject: Subject, bias: Examined, t: TensorStatistics) -> bool:
     """Whether a bias is within its layer's bound and, where it can be told, as torch's generator makes it."""
     return _of_bias(subject, bias, t) is Reached.AT_REST
+
+
+def _modules_with_vectors(subject: Subject) -> frozenset[str]:
+    """Thousands of layers have nothing beside them that could tell."""
+    known: frozenset[str] | None = subject.own_memo.get("modules with vectors")
+    if known is None:
+        telling = (Role.BIAS, Role.NORM_SCALE, Role.NORM_SHIFT)
+        known = frozenset(one.module for one in subject.tensors if one.role in telling)
+        subject.own_memo["modules with vectors"] = known
+    return known
 
 
 def _beside(subject: Subject, module: str) -> Iterator[Examined]:

@@ -11,7 +11,7 @@ from inspector.short_repr import short_repr
 from inspector.weights.report import WeightsReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class HealthReport:
     """weights: the numbers. findings: worst first. roles: (name, role) in the state dict's order.
 

@@ -95,3 +95,6 @@ MATRIX = re.compile(
 EXPERTS = re.compile(r"experts?[._]|_exps?\.|moe")
 UPWARDS = re.compile(r"deconv|transpose|convt|upconv|up_conv")
 DEPTHWISE = re.compile(r"depthwise|dw|depth_wise")
+# A number that no pattern over whole names knows: names of thousands of layers that differ in such numbers are for the
+# same. Those that one knows are LyCORIS's "_w1", "_w2", "_t1", "_t2" and the diffusion schedules' "coef1", "coef2".
+NUMBER = re.compile(r"(?<!_[wt])(?<!coef)(?<!\d)\d+", re.IGNORECASE)

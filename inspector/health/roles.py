@@ -6,9 +6,8 @@ torch, torchvision, timm, transformers, diffusers, detectron2, PEFT, GGUF, Keras
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -64,7 +63,7 @@ class _Scene:
     last: what is behind the name's last point. module: the segment before it, lower case. beside: the tensors of the
     same module by their last names. before: the first size of what the module before it holds, 0 for the first.
     after: the width of the batch norm that follows next under the same parent, 0 without one. single: how many kernels
-    of the file read one channel only. pattern: the name with 0 for each segment that is a number.
+    of the file read one channel only. pattern: the name with 0 for its numbers, of which no word knows one (`NUMBER`).
     """
 
     tensor: TensorInfo
@@ -95,34 +94,70 @@ class _Scene:
 
 def roles_of(tensors: Sequence[TensorInfo]) -> Mapping[tuple[str, ...], Role]:
     """The role of every tensor of one state dict, by its path. Only names, shapes and types are looked at."""
-    return {scene.tensor.path: _role(scene) for scene in _scenes(tensors)}
-
-
-def _scenes(tensors: Sequence[TensorInfo]) -> Iterator[_Scene]:
     modules: defaultdict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    hidden: list[tuple[str, TensorInfo]] = []
     for tensor in tensors:
         module, _, last = tensor.name.rpartition(".")
-        modules[module][last] = tensor
-    order = list(modules)
-    widths = {module: _width(beside) for module, beside in modules.items()}
-    norms = {module: s.shape[0] for module, b in modules.items() if (s := b.get("running_var")) and s.shape}
-    place = {module: i for i, module in enumerate(order)}
+        inside = modules[module]
+        if last in inside:
+            hidden.append((module, inside[last]))
+        inside[last] = tensor
     single = sum(len(t.shape) >= 3 and t.shape[1] == 1 and t.name.endswith("weight") for t in tensors)
-    for tensor in tensors:
-        module, _, last = tensor.name.rpartition(".")
-        i = place[module]
-        following = order[i + 1] if i + 1 < len(order) else ""
-        kin = following.rpartition(".")[0] == module.rpartition(".")[0]
-        yield _Scene(
-            tensor=tensor,
-            last=last,
-            module=module.rpartition(".")[2].lower(),
-            beside=modules[module],
-            before=next((widths[m] for m in reversed(order[max(0, i - 3) : i]) if widths[m]), 0),
-            after=norms.get(following, 0) if kin else 0,
-            single=single,
-            pattern=_NUMBER.sub("0", tensor.name),
-        )
+    places = _places(modules)
+    # Thousands of modules are of a few kinds: what is asked of a name is the same for every number in it.
+    kinds: dict[tuple[object, ...], tuple[Role, ...]] = {}
+    found: dict[tuple[str, ...], Role] = {}
+    for module, tensor in hidden:
+        found[tensor.path] = _role(_scene(tensor, modules[module], places[module], single))
+    for module, inside in modules.items():
+        place = places[module]
+        kind = (place, *((last, *_asked(tensor)) for last, tensor in inside.items()))
+        roles = kinds.get(kind)
+        if roles is None:
+            roles = tuple(_role(_scene(tensor, inside, place, single)) for tensor in inside.values())
+            kinds[kind] = roles
+        for tensor, role in zip(inside.values(), roles, strict=True):
+            found[tensor.path] = role
+    return found
+
+
+# What a module's name says with 0 for each number, `before` and `after` of a `_Scene`.
+_Place = tuple[str, int, int]
+
+
+def _places(modules: Mapping[str, Mapping[str, TensorInfo]]) -> Mapping[str, _Place]:
+    widths = [_width(beside) for beside in modules.values()]
+    norms = [s.shape[0] if (s := b.get("running_var")) and s.shape else 0 for b in modules.values()]
+    parts = [module.rpartition(".") for module in modules]
+    heads = {head: words.NUMBER.sub("0", head) for head in {parent + dot for parent, dot, _ in parts}}
+    found: dict[str, _Place] = {}
+    for i, (module, (parent, dot, last)) in enumerate(zip(modules, parts, strict=True)):
+        kin = i + 1 < len(parts) and parts[i + 1][0] == parent
+        before = next((width for width in widths[max(0, i - 3) : i][::-1] if width), 0)
+        pattern = heads[parent + dot] + ("0" if last.isdecimal() else last)
+        found[module] = pattern, before, norms[i + 1] if kin else 0
+    return found
+
+
+def _asked(tensor: TensorInfo) -> tuple[object, ...]:
+    """All that is asked of a tensor besides its name."""
+    coded = tensor.encoding is not None and bool(tensor.encoding.scheme)
+    return tensor.shape, tensor.dtype, tensor.is_parameter, tensor.layout, coded
+
+
+def _scene(tensor: TensorInfo, beside: Mapping[str, TensorInfo], place: _Place, single: int) -> _Scene:
+    module, _, last = tensor.name.rpartition(".")
+    _, before, after = place
+    return _Scene(
+        tensor=tensor,
+        last=last,
+        module=module.rpartition(".")[2].lower(),
+        beside=beside,
+        before=before,
+        after=after,
+        single=single,
+        pattern=words.NUMBER.sub("0", tensor.name),
+    )
 
 
 def _width(beside: Mapping[str, TensorInfo]) -> int:
@@ -183,10 +218,6 @@ def _kept(scene: _Scene) -> Role | None:
     if last.lower() in words.BUFFERS or _is_buffer(scene.pattern):
         return Role.BUFFER
     return None
-
-
-# No word has a number for a whole segment, so that the names of thousands of layers are a few patterns.
-_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.checkpoint.data import to_float32
-from inspector.checkpoint.stacks import Stack, read_stacks, stack_place
+from inspector.checkpoint.stacks import Stack, read_stacks, stack_places
 from inspector.errors import InspectorError
 from inspector.health.freshness import Freshness
 from inspector.health.freshness_of_many import Member, freshness_of_stack
@@ -47,90 +47,110 @@ _ROWS = 128
 _ROUNDING = 1e-3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
-    """calm: no magnitude is above 6.5 times the median one. piles: more than a few are exactly the smallest or largest.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Screens:
+    """Flags of the tensors that `Subject.columns` has, in its order; all are down of one that has to be looked at by
+    itself.
+
+    calm: no magnitude is above 6.5 times the median one. even: no more than a few are exactly the smallest or largest.
     apart: no two rows are the same or nearly. alive: no row and no column is next to nothing beside the others. level:
-    no number is far above their root mean square, and no row's largest far above the median row's. coarse:
-    some are too small for float16 to keep all their digits. judged, freshness: what `freshness_of` answers, where it
-    was asked."""
+    no number is far above their root mean square, and no row's largest far above the median row's. fine: few are too
+    small for float16 to keep all their digits. judged: `freshness_of` was asked, and has answered `freshness`, by path.
+    """
 
-    calm: bool
-    piles: bool
-    apart: bool
-    alive: bool
-    level: bool
-    coarse: bool
-    judged: bool = False
-    freshness: Freshness | None = None
+    calm: Flags
+    even: Flags
+    apart: Flags
+    alive: Flags
+    level: Flags
+    fine: Flags
+    judged: Flags
+    freshness: Mapping[Path, Freshness | None]
 
 
-def screens_of(subject: Subject) -> dict[Path, Screen]:
-    """By path; made once for all checks of a subject."""
-    known: dict[Path, Screen] | None = subject.memo.get("screens")
+_FLAGS = ("calm", "even", "apart", "alive", "level", "fine", "judged")
+
+
+def screens_of(subject: Subject) -> Screens:
+    """Worked out once for all checks, of whichever of the tensors have numbers for them (`Subject.without`)."""
+    known: Screens | None = subject.own_memo.get("screens")
     if known is None:
-        known = subject.memo["screens"] = dict(_screens(subject))
+        whole: tuple[dict[Path, int], Screens] | None = subject.memo.get("screens")
+        known = _screens(subject) if whole is None else _of_some(subject, *whole)
+        if whole is None:
+            subject.memo["screens"] = {one.tensor.path: i for i, (one, _) in enumerate(subject.measured())}, known
+        subject.own_memo["screens"] = known
     return known
 
 
-def _screens(subject: Subject) -> Iterator[tuple[Path, Screen]]:
-    members: dict[Path, Member] = {}
-    places = []
-    for one, t in subject.measured():
-        place = stack_place(subject.checkpoint, one.tensor) if t.finite == t.numel else None
-        if place is not None:
-            members[one.tensor.path] = one, t
-            places.append((one.tensor, place))
+def _of_some(subject: Subject, places: Mapping[Path, int], whole: Screens) -> Screens:
+    """Of another set of weights nothing is known."""
+    here = np.array([places.get(one.tensor.path, -1) for one, _ in subject.measured()], np.intp)
+    flags = {name: np.append(getattr(whole, name), False)[here] for name in _FLAGS}
+    return Screens(freshness=whole.freshness, **flags)
+
+
+def _screens(subject: Subject) -> Screens:
+    members = tuple(subject.measured())
+    flags = {name: np.zeros(len(members), np.bool_) for name in _FLAGS}
+    freshness: dict[Path, Freshness | None] = {}
+    for stack, places in _stacks(subject, members):
+        found, judged = _screen(stack, [members[place] for place in places], subject.thresholds)
+        for name, flag in found.items():
+            flags[name][places] = flag
+        for place, answer in judged:
+            flags["judged"][places[place]] = True
+            freshness[stack.tensors[place].path] = answer
+    return Screens(freshness=freshness, **flags)
+
+
+def _stacks(subject: Subject, members: Sequence[Member]) -> Iterator[tuple[Stack, list[int]]]:
+    """With the places of its tensors among the members."""
+    whole = np.flatnonzero(subject.columns.whole).tolist()
+    tensors = [members[place][0].tensor for place in whole]
+    found = zip(whole, tensors, stack_places(subject.checkpoint, tensors), strict=True)
+    fit = [(member, tensor, begin) for member, tensor, begin in found if begin is not None]
     ends = [0]
     nbytes = 0
-    for number, (tensor, _) in enumerate(places, 1):
+    for number, (_, tensor, _) in enumerate(fit, 1):
         nbytes += tensor.nbytes
-        if nbytes >= _AT_ONCE or number == len(places):
+        if nbytes >= _AT_ONCE or number == len(fit):
             ends.append(number)
             nbytes = 0
     for begin, end in pairwise(ends):
+        lot = fit[begin:end]
         try:
-            stacks = read_stacks(subject.checkpoint, places[begin:end])
+            stacks = read_stacks(subject.checkpoint, [(tensor, place) for _, tensor, place in lot])
         except (InspectorError, OSError, ValueError, MemoryError):
             continue
         for stack in stacks:
-            yield from _screen(stack, [members[tensor.path] for tensor in stack.tensors], subject.thresholds)
+            yield stack, [lot[given][0] for given in stack.given]
 
 
-def _screen(stack: Stack, members: Sequence[Member], limits: Thresholds) -> Iterator[tuple[Path, Screen]]:
+def _screen(
+    stack: Stack, members: Sequence[Member], limits: Thresholds
+) -> tuple[dict[str, Flags], Iterable[tuple[int, Freshness | None]]]:
     first = stack.tensors[0]
     values = stack.raw if first.dtype == "float32" else to_float32(stack.raw, first.dtype)
     # What was measured says that all are finite; the file may have changed since.
     values = np.asarray(values, np.float32)
     sizes = np.abs(values)
-    flags = (
-        _calm(sizes),
-        _piles(values),
-        _apart(values, first.shape, limits),
-        _alive(sizes, first.shape, limits),
-        _level(sizes, first.shape, limits),
-        _coarse(sizes, limits),
-    )
+    flags = {
+        "calm": _calm(sizes),
+        "even": _even(values),
+        "apart": _apart(values, first.shape, limits),
+        "alive": _alive(members, limits),
+        "level": _level(sizes, members, limits),
+        "fine": _fine(sizes, limits),
+    }
     weights = [place for place, (one, _) in enumerate(members) if one.role in _LAYERS and len(first.shape) >= 2]
-    judged: dict[int, Freshness | None] = {}
-    if weights:
-        answers = freshness_of_stack([members[place] for place in weights], values[weights], limits)
-        judged = {weights[place]: answer for place, answer in answers}
-    rows = zip(*(flag.tolist() for flag in flags), strict=True)
-    for place, (tensor, (calm, piles, apart, alive, level, coarse)) in enumerate(zip(stack.tensors, rows, strict=True)):
-        yield (
-            tensor.path,
-            Screen(
-                calm=calm,
-                piles=piles,
-                apart=apart,
-                alive=alive,
-                level=level,
-                coarse=coarse,
-                judged=place in judged,
-                freshness=judged.get(place),
-            ),
-        )
+    if not weights:
+        return flags, ()
+    some = len(weights) < len(members)
+    answers = freshness_of_stack(
+        [members[place] for place in weights] if some else members, values[weights] if some else values, limits
+    )
+    return flags, [(weights[place], answer) for place, answer in answers]
 
 
 def _calm(sizes: Values) -> Flags:
@@ -141,54 +161,67 @@ def _calm(sizes: Values) -> Flags:
     return found & (ordered[:, middle] > _LEAST)
 
 
-def _piles(values: Values) -> Flags:
+def _even(values: Values) -> Flags:
     if values.shape[1] < PILE:
-        return np.zeros(len(values), bool)
-    low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
-    at_low, at_high = (np.count_nonzero(values == end, axis=1) >= PILE for end in (low, high))
-    found: Flags = at_low | at_high
+        return np.ones(len(values), bool)
+    # Up to 4,096 numbers are counted exactly in float32, and much faster by a product than by summing flags.
+    ones = np.ones(values.shape[1], np.float32)
+    ends = (values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True))
+    low, high = ((values == end).astype(np.float32) @ ones < PILE for end in ends)
+    found: Flags = low & high
     return found
 
 
 def _apart(values: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
     if len(shape) < 2 or not 1 < shape[0] <= _ROWS:
         return np.zeros(len(values), bool)
-    rows = values.reshape(len(values), shape[0], -1).astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        rows /= np.linalg.norm(rows, axis=2, keepdims=True)
-        short = rows.astype(np.float32)
+    rows = values.reshape(len(values), shape[0], -1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
+        squares = np.einsum("tri,tri->tr", rows, rows)
+        short = rows * (1 / np.sqrt(squares))[:, :, None]
         cosines = short @ short.transpose(0, 2, 1)
-    every = np.arange(shape[0])
-    cosines[:, every, every] = -1
-    # A row of zeros has no angle: what is no number is below nothing.
-    unlike = cosines < min(limits.duplicate_cosine, 1.0) - _ROUNDING
-    return np.asarray(unlike.reshape(len(values), -1).all(axis=1), np.bool_)
+        every = np.arange(shape[0])
+        cosines[:, every, every] = -1
+        # A row of zeros has no angle: what is no number is below nothing.
+        found: Flags = cosines.reshape(len(values), -1).max(axis=1) < min(limits.duplicate_cosine, 1.0) - _ROUNDING
+    # Squares far outside float32's range are known to too little.
+    return found & (squares.min(axis=1) > _LEAST) & (squares.max(axis=1) < 1 / _LEAST)
 
 
-def _alive(sizes: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
-    if len(shape) < 2:
-        return np.ones(len(sizes), bool)
-    table = sizes.reshape(len(sizes), shape[0], shape[1], -1)
-    rows, columns = (np.sort(table.mean(axis=axes, dtype=np.float64), axis=1) for axes in ((2, 3), (1, 3)))
-    ends = ((means[:, 0], _middle(means)) for means in (rows, columns))
-    found: Flags = np.logical_and(
-        *((least > limits.dead * usual * (1 + _ROUNDING)) & (least > _LEAST) for least, usual in ends)
-    )
+def _alive(members: Sequence[Member], limits: Thresholds) -> Flags:
+    """By the sums of rows and columns that were measured, of which there are none of vectors."""
+    rows = [t.rows for _, t in members if t.rows is not None]
+    if len(rows) < len(members):
+        return np.ones(len(members), bool) if len(members[0][1].shape) < 2 else np.zeros(len(members), bool)
+    found = np.ones(len(members), bool)
+    for sums in ([each.total for each in rows], [each.across for each in rows]):
+        ordered = np.sort(_floats(sums), axis=1).astype(np.float64)
+        found &= (ordered[:, 0] > limits.dead * _middle(ordered) * (1 + _ROUNDING)) & (ordered[:, 0] > _LEAST)
     return found
 
 
-def _level(sizes: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
-    peaks = np.sort(sizes.reshape(len(sizes), shape[0] if shape else 1, -1).max(axis=2), axis=1).astype(np.float64)
-    rms = np.sqrt(np.square(sizes, dtype=np.float64).mean(axis=1))
-    largest = peaks[:, -1] * (1 + _ROUNDING)
-    found: Flags = (largest <= limits.outlier_row * _middle(peaks)) & (largest <= limits.outlier_peak * rms)
+def _level(sizes: Values, members: Sequence[Member], limits: Thresholds) -> Flags:
+    rows = [t.rows for _, t in members if t.rows is not None]
+    largest = _floats([each.largest for each in rows]) if len(rows) == len(members) else sizes
+    peaks = np.sort(largest, axis=1).astype(np.float64)
+    rms = np.array([t.rms for _, t in members])
+    top = peaks[:, -1] * (1 + _ROUNDING)
+    found: Flags = (top <= limits.outlier_row * _middle(peaks)) & (top <= limits.outlier_peak * rms)
     return found
 
 
-def _coarse(sizes: Values, limits: Thresholds) -> Flags:
-    small = np.count_nonzero((sizes < COARSE * _CELL) & (sizes > 0), axis=1)
+def _floats(each: Sequence[bytes]) -> Values:
+    """(each, numbers) of as many float32 numbers."""
+    return np.frombuffer(b"".join(each), np.float32).reshape(len(each), -1)
+
+
+def _fine(sizes: Values, limits: Thresholds) -> Flags:
+    found = np.ones(len(sizes), bool)
+    low = np.flatnonzero(sizes.min(axis=1) < COARSE * _CELL)
+    some = sizes[low]
+    small = np.count_nonzero((some < COARSE * _CELL) & (some > 0), axis=1)
     share = min(limits.cast_lost, limits.cast_coarse)
-    found: Flags = small > share * np.count_nonzero(sizes, axis=1)
+    found[low] = small <= share * np.count_nonzero(some, axis=1)
     return found
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -16,6 +16,7 @@ from inspector.checkpoint.data import is_contiguous, read_array, to_float32
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
+from inspector.health.columns import Columns, Flags, columns_of
 from inspector.health.roles import Role, roles_of
 from inspector.health.thresholds import DEFAULTS, Thresholds
 from inspector.health.training.numbers import Measured
@@ -28,32 +29,20 @@ _READ_NBYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """One tensor. module: its name up to the last point. last: the rest. statistics: None where it has no numbers."""
+    """One tensor.
+
+    name: as in the state dict. module: "layer1.0.conv1" of "layer1.0.conv1.weight", "" of a name without a point.
+    last: "weight" of it. floating: it is of real floats: no counter, index, quantised payload or complex number.
+    statistics: None where it has no numbers.
+    """
 
     tensor: TensorInfo
+    name: str
+    module: str
+    last: str
+    floating: bool
     role: Role
     statistics: TensorStatistics | None
-
-    @property
-    def name(self) -> str:
-        """As in the state dict."""
-        return self.tensor.name
-
-    @property
-    def module(self) -> str:
-        """ "layer1.0.conv1" of "layer1.0.conv1.weight", "" of a name without a point."""
-        return self.tensor.name.rpartition(".")[0]
-
-    @property
-    def last(self) -> str:
-        """ "weight" of "layer1.0.conv1.weight"."""
-        return self.tensor.name.rpartition(".")[2]
-
-    @property
-    def floating(self) -> bool:
-        """A real float: no counter, index, quantised payload or complex number."""
-        dtype = find_dtype(self.tensor.dtype)
-        return dtype is not None and dtype.floating and not dtype.name.startswith(("complex", "bcomplex"))
 
 
 def examined(
@@ -61,7 +50,27 @@ def examined(
 ) -> tuple[Examined, ...]:
     """Those of one state dict, with what was measured of them by path."""
     roles = roles_of(tensors)
-    return tuple(Examined(tensor=t, role=roles[t.path], statistics=measured.get(t.path)) for t in tensors)
+    return tuple(examined_as(roles[tensor.path], tensor, measured.get(tensor.path)) for tensor in tensors)
+
+
+def examined_as(role: Role, tensor: TensorInfo, statistics: TensorStatistics | None) -> Examined:
+    """One tensor that is known to be for that."""
+    module, _, last = tensor.name.rpartition(".")
+    return Examined(
+        tensor=tensor,
+        name=tensor.name,
+        module=module,
+        last=last,
+        floating=_is_real_float(tensor.dtype),
+        role=role,
+        statistics=statistics,
+    )
+
+
+@lru_cache(maxsize=64)
+def _is_real_float(name: str) -> bool:
+    dtype = find_dtype(name)
+    return dtype is not None and dtype.floating and not dtype.name.startswith(("complex", "bcomplex"))
 
 
 class _Kept(dict[tuple[str, ...], NDArray[np.float64]]):
@@ -96,6 +105,8 @@ class Subject:
     thresholds: Thresholds = DEFAULTS
     left_out: dict[str, dict[str, None]] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)
+    #: The same of what holds for these tensors with these numbers only.
+    own_memo: dict[str, Any] = field(default_factory=dict, init=False)
     _kept: _Kept = field(default_factory=_Kept)
 
     def leave_out(self, why: str, names: Iterable[str]) -> None:
@@ -106,8 +117,16 @@ class Subject:
         """The same, in which these tensors have no numbers."""
         if not names:
             return self
-        tensors = tuple(replace(one, statistics=None) if one.name in names else one for one in self.tensors)
-        return replace(self, tensors=tensors)
+        made: dict[frozenset[str], Subject] = self.own_memo.setdefault("without", {})
+        key = frozenset(names)
+        if key not in made:
+            hidden = [one for one in self.tensors if one.name in key]
+            tensors = tuple(replace(one, statistics=None) if one.name in key else one for one in self.tensors)
+            made[key] = replace(self, tensors=tensors)
+            # What is read of a training are single numbers.
+            if all(one.tensor.numel != 1 for one in hidden):
+                made[key].__dict__["training"] = self.training
+        return made[key]
 
     @cached_property
     def by_name(self) -> Mapping[str, Examined]:
@@ -174,6 +193,48 @@ class Subject:
         places = [self._places.get(role, ()) for role in dict.fromkeys(roles)]
         for place in places[0] if len(places) == 1 else sorted(chain.from_iterable(places)):
             yield self._plain[place]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The numbers of all that `measured` gives, in its order."""
+        return columns_of([t for _, t in self._plain])
+
+    def among(self, *roles: Role) -> Flags:
+        """(columns,): which of `columns` have one of these roles."""
+        found = np.zeros(len(self._plain), np.bool_)
+        for role in roles:
+            found[self._places.get(role, [])] = True
+        return found
+
+    def those(self, flags: Flags) -> Iterator[tuple[Examined, TensorStatistics]]:
+        """As `measured`, of those of `columns` that are flagged."""
+        for place in np.flatnonzero(flags).tolist():
+            yield self._plain[place]
+
+    def called(self, matches: Callable[[str], object]) -> Iterator[Examined]:
+        """Tensors, in their order, whose last name is one of those: it is asked once for each that there is."""
+        places = (places for last, places in self._lasts.items() if matches(last))
+        for place in sorted(chain.from_iterable(places)):
+            yield self.tensors[place]
+
+    def measured_called(self, matches: Callable[[str], object]) -> Iterator[tuple[Examined, TensorStatistics]]:
+        """Of `measured` those with such a last name."""
+        names = {one.name for one in self.called(matches)}
+        if names:
+            yield from (each for each in self._plain if each[0].name in names)
+
+    def modules_with(self, role: Role) -> Iterator[tuple[str, tuple[Examined, ...]]]:
+        """Of `by_module`, in its order, those that hold a tensor of that role, measured or not."""
+        wanted = {one.module for one in self.tensors if one.role is role}
+        yield from ((module, inside) for module, inside in self.by_module.items() if module in wanted)
+
+    @cached_property
+    def _lasts(self) -> Mapping[str, Sequence[int]]:
+        """Of each last name, which of `tensors`."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(self.tensors):
+            found[one.last].append(place)
+        return found
 
     @cached_property
     def _places(self) -> Mapping[Role, Sequence[int]]:

@@ -141,7 +141,11 @@ def statistics_csv(health: HealthReport) -> str:
 
 
 def statistics_frame(health: HealthReport) -> pd.DataFrame:
-    """One row per tensor."""
+    """One row per tensor, not to be written to; made once while the report is there."""
+    return _FRAMES.of(health)
+
+
+def _frame(health: HealthReport) -> pd.DataFrame:
     report, roles = health.weights, dict(health.roles)
     return pd.DataFrame(
         {
@@ -160,3 +164,6 @@ def statistics_frame(health: HealthReport) -> pd.DataFrame:
             "Measured as": [t.decoding.says if t.decoding else "" for t in report.tensors],
         }
     )
+
+
+_FRAMES: KeptWith[HealthReport, pd.DataFrame] = KeptWith(_frame)

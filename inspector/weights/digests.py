@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.checkpoint.layout import PACKED_LAYOUTS
+from inspector.checkpoint.stacks import Stack
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 
 # 128 bits: among 10^9 tensors two are the same by chance once in 10^20 times.
@@ -21,9 +22,7 @@ class DigestTap:
 
     def __init__(self, checkpoint: Checkpoint, tensor: TensorInfo) -> None:
         self._wanted = _digested_nbytes(checkpoint, tensor)
-        scheme = tensor.encoding.scheme if tensor.encoding is not None else ""
-        kind = f"{tensor.dtype} {list(tensor.shape)} {tensor.layout} {scheme}\n"
-        self._hash = hashlib.blake2b(kind.encode("utf-8", "backslashreplace"), digest_size=_DIGEST_NBYTES)
+        self._hash = _begun(tensor)
         self._done = 0
 
     def watching(self, chunks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
@@ -37,6 +36,24 @@ class DigestTap:
     def result(self) -> str:
         """32 hexadecimal digits; "" where not all of its bytes came by, or they do not tell its numbers alone."""
         return self._hash.hexdigest() if self._wanted and self._done == self._wanted else ""
+
+
+def digests_of_stack(stack: Stack) -> list[str]:
+    """The same of small tensors that were read side by side, in the stack's order."""
+    begun = _begun(stack.tensors[0])
+    rows = np.ascontiguousarray(stack.raw).view(np.uint8)
+    found = []
+    for tensor, row in zip(stack.tensors, rows, strict=True):
+        digest = begun.copy()
+        digest.update(row.data)
+        found.append(digest.hexdigest() if tensor.nbytes == row.nbytes else "")
+    return found
+
+
+def _begun(tensor: TensorInfo) -> hashlib.blake2b:
+    scheme = tensor.encoding.scheme if tensor.encoding is not None else ""
+    kind = f"{tensor.dtype} {list(tensor.shape)} {tensor.layout} {scheme}\n"
+    return hashlib.blake2b(kind.encode("utf-8", "backslashreplace"), digest_size=_DIGEST_NBYTES)
 
 
 def _digested_nbytes(checkpoint: Checkpoint, tensor: TensorInfo) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache, reduce
 from typing import Any, Protocol, TypeAlias
 
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from inspector.checkpoint.data import is_contiguous, to_float32
 from inspector.checkpoint.dtypes import DTYPES, find_dtype
 from inspector.checkpoint.layout import PACKED
-from inspector.checkpoint.stacks import read_stacks, stack_place
+from inspector.checkpoint.stacks import read_stacks, stack_places
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import InspectorError
+from inspector.gc_pause import without_collecting
 from inspector.progress import Progress, silent
 from inspector.weights import kernel
 from inspector.weights.accumulate import accumulate, accumulate_part
@@ -27,7 +29,7 @@ from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.plain import DECODER as PLAIN
 from inspector.weights.decoded.plain import why_not_plain
 from inspector.weights.decoded.types import TensorBytes
-from inspector.weights.digests import DigestTap
+from inspector.weights.digests import DigestTap, digests_of_stack
 from inspector.weights.meter import Meter
 from inspector.weights.moments import TILE
 from inspector.weights.parts import Numbers, Part, joined, numbers_of
@@ -36,7 +38,9 @@ from inspector.weights.small_tensors import measure_stack
 
 # Small tensors that are read side by side: as many bytes, so that progress is told and memory stays flat.
 _LOT_NBYTES = 2 << 20
-# Tensors with where they begin (`stack_place`), None for one that is read by itself.
+# So much is read in a second or two, however many tensors it is: for as long nobody looks for garbage.
+_BRIEF_NBYTES = 256 << 20
+# Tensors with where they begin (`stack_places`), None for one that is read by itself.
 _Lot: TypeAlias = list[tuple[TensorInfo, int | None]]
 
 
@@ -104,6 +108,14 @@ def read_tensors(
     progress: Progress = silent,
 ) -> Readings:
     """The same of any tensors of the file. digests: of their bytes, too."""
+    nbytes = sum(tensor.nbytes for tensor in tensors)
+    with without_collecting() if nbytes <= _BRIEF_NBYTES else nullcontext():
+        return _read_tensors(checkpoint, tensors, digests=digests, workers=workers, progress=progress)
+
+
+def _read_tensors(
+    checkpoint: Checkpoint, tensors: Sequence[TensorInfo], *, digests: bool, workers: int, progress: Progress
+) -> Readings:
     began = time.perf_counter()
     first = different_tensors(tensors)
     nbytes = sum(t.nbytes for t in first.values())
@@ -130,14 +142,14 @@ def read_tensors(
         if len(tensors) == 1:
             return [one(tensors[0][0])]
         meter.begin(tensors[0][0].name)
-        together = _measure_together(checkpoint, tensors)
-        answers = [together.get(id(tensor)) or one(tensor, None) for tensor, _ in tensors]
+        together = _measure_together(checkpoint, tensors, digests)
+        if digests:
+            found.update((_place(tensor), together[id(tensor)][1]) for tensor, _ in tensors if id(tensor) in together)
+        answers = [together[id(tensor)][0] if id(tensor) in together else one(tensor, None) for tensor, _ in tensors]
         meter.passed(sum(tensor.nbytes for tensor, _ in tensors))
         return answers
 
-    lots: list[_Lot] = [[(tensor, None)] for tensor in first.values()]
-    if not digests:
-        lots = _lots(checkpoint, first.values())
+    lots = _lots(checkpoint, first.values())
     read = {
         id(tensor): answer
         for lot_of, answers in zip(lots, meter.over(lot, lots, workers), strict=True)
@@ -148,13 +160,12 @@ def read_tensors(
     return Readings(answers=answers, seconds=time.perf_counter() - began, digests=found)
 
 
-def _lots(checkpoint: Checkpoint, tensors: Iterable[TensorInfo]) -> list[_Lot]:
+def _lots(checkpoint: Checkpoint, tensors: Collection[TensorInfo]) -> list[_Lot]:
     """In the file's order: large tensors each by itself, small ones many at a time."""
     found: list[_Lot] = []
     waiting: _Lot = []
     nbytes = 0
-    for tensor in tensors:
-        place = stack_place(checkpoint, tensor)
+    for tensor, place in zip(tensors, stack_places(checkpoint, tensors), strict=True):
         if place is None or find_decoder(tensor) is not PLAIN:
             found.append([(tensor, None)])
             continue
@@ -167,14 +178,18 @@ def _lots(checkpoint: Checkpoint, tensors: Iterable[TensorInfo]) -> list[_Lot]:
     return found
 
 
-def _measure_together(checkpoint: Checkpoint, lot: _Lot) -> dict[int, TensorStatistics]:
-    """Of those that can be measured so, by the tensor's id; nothing where something cannot be read: each tensor says
-    by itself why."""
+def _measure_together(checkpoint: Checkpoint, lot: _Lot, digests: bool) -> dict[int, tuple[TensorStatistics, str]]:
+    """(statistics, digest where it is asked for) of those that can be measured so, by the tensor's id; nothing where
+    something cannot be read: each tensor says by itself why."""
     try:
         stacks = read_stacks(checkpoint, [(tensor, place) for tensor, place in lot if place is not None])
     except (InspectorError, OSError, ValueError, MemoryError):
         return {}
-    return {id(tensor): found for stack in stacks for tensor, found in measure_stack(stack)}
+    answers: dict[int, tuple[TensorStatistics, str]] = {}
+    for stack in stacks:
+        of = dict(zip(map(id, stack.tensors), digests_of_stack(stack), strict=True)) if digests else {}
+        answers.update((id(tensor), (found, of.get(id(tensor), ""))) for tensor, found in measure_stack(stack))
+    return answers
 
 
 def different_tensors(tensors: Iterable[TensorInfo]) -> dict[tuple[object, ...], TensorInfo]:

@@ -37,7 +37,7 @@ def test_statistics_and_findings_are_those_of_each_by_itself(
         # NaN is not equal to itself; as text it is, and text has every digit.
         assert repr(found) == repr(measure_tensor(checkpoint, tensor))
     together = judge(checkpoint, checkpoint.weights, readings)
-    monkeypatch.setattr(screens, "_screens", lambda subject: ())
+    monkeypatch.setattr(screens, "_stacks", lambda subject, members: ())
     alone = judge(checkpoint, checkpoint.weights, readings)
     assert together.findings == alone.findings
     assert together.not_examined == alone.not_examined
@@ -56,12 +56,10 @@ def test_what_an_initialiser_made_is_known_together_as_alone(seed: int, tmp_path
         others={},
     )
     known = screens.screens_of(subject)
-    judged = [(one, t) for one, t in subject.measured() if one.tensor.path in known]
+    judged = list(subject.those(known.judged))
     for one, t in judged:
-        screen = known[one.tensor.path]
-        if screen.judged:
-            assert screen.freshness == freshness_of(subject, one, t), one.name
-    assert sum(known[one.tensor.path].judged for one, _ in judged) > 20
+        assert known.freshness[one.tensor.path] == freshness_of(subject, one, t), one.name
+    assert len(judged) > 20 and len(known.freshness) == len(judged)
 
 
 def test_one_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:

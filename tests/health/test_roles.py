@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from inspector.checkpoint.types import Encoding, Shape, TensorInfo
+from inspector.health import roles
 from inspector.health.roles import Role, roles_of
 
 Row = tuple[str, Shape, Role] | tuple[str, Shape, Role, str]
@@ -16,8 +21,8 @@ def _info(name: str, shape: Shape, dtype: str = "float32") -> TensorInfo:
 
 def _check(rows: tuple[Row, ...]) -> None:
     tensors = [_info(row[0], row[1], row[3] if len(row) == 4 else "float32") for row in rows]
-    roles = roles_of(tensors)
-    assert {t.name: roles[t.path] for t in tensors} == {row[0]: row[2] for row in rows}
+    found = roles_of(tensors)
+    assert {t.name: found[t.path] for t in tensors} == {row[0]: row[2] for row in rows}
 
 
 TORCHVISION: tuple[Row, ...] = (
@@ -278,3 +283,39 @@ def test_blocks_of_gguf_are_payloads() -> None:
 
 def test_the_first_layer_for_grey_pictures_is_no_depthwise_one() -> None:
     _check((("conv1.weight", (6, 1, 5, 5), Role.CONV), ("conv2.weight", (16, 6, 5, 5), Role.CONV)))
+
+
+# What some pattern knows, beside numbers of all kinds.
+_SEGMENTS = (
+    *("0", "7", "12", "lokr_w1", "lokr_w12", "lokr_w2_a", "hada_w1_b", "hada_t2", "hada_t21", "lora_A", "lora_B"),
+    *("lora_down", "lora", "down", "noise_3", "rope_freqs", "fourier2", "experts", "moe_2", "ffn_exps", "blur", "bn1"),
+    *("kernel", "norm", "gamma_1", "ls1", "w1", "conv1", "weight", "bias", "running_var", "running_mean", "mean"),
+    *("POSTERIOR_mean_Coef2", "posterior_mean_coef3", "cell_anchors", "time_proj", "alpha", "magnitude_vector"),
+    *("exp_avg", "scale", "unit3", "unit41", "attn1_bias", "qweight", "scales", "deconv2", "original1", "١"),
+)
+_SHAPES: tuple[Shape, ...] = ((), (1,), (8,), (8, 4), (4, 1, 3, 3), (8, 4, 3, 3), (1, 1, 5, 5), (8, 4, 3), (0, 4))
+_TYPES = ("float32", "float32", "float32", "int8", "int64", "bool", "float8_e4m3fn")
+
+
+def test_modules_of_one_kind_have_the_roles_of_each_by_itself(seeds: Callable[..., range]) -> None:
+    """What is asked once for all names that differ in a number is the same for each of them."""
+    for seed in seeds(120, full=4000):
+        drawn = random.Random(seed)
+        heads = [".".join(drawn.choices(_SEGMENTS, k=drawn.randint(0, 3))) for _ in range(3)]
+        names = {
+            ".".join(filter(None, (drawn.choice(heads), *drawn.choices(_SEGMENTS, k=drawn.randint(1, 2)))))
+            for _ in range(25)
+        }
+        tensors = [_info(name, drawn.choice(_SHAPES), drawn.choice(_TYPES)) for name in sorted(names)]
+        together = roles_of(tensors)
+        modules: dict[str, dict[str, TensorInfo]] = {}
+        for tensor in tensors:
+            module, _, last = tensor.name.rpartition(".")
+            modules.setdefault(module, {})[last] = tensor
+        places = roles._places(modules)
+        single = sum(len(t.shape) >= 3 and t.shape[1] == 1 and t.name.endswith("weight") for t in tensors)
+        for tensor in tensors:
+            module = tensor.name.rpartition(".")[0]
+            scene = roles._scene(tensor, modules[module], places[module], single)
+            alone = roles._role(replace(scene, pattern=tensor.name))
+            assert together[tensor.path] is alone, tensor.name

@@ -24,8 +24,9 @@ _NEITHER = "neither side fits, and one does with"
 
 def _find(subject: Subject) -> Iterator[Finding]:
     fits: dict[str, list[tuple[Examined, Examined]]] = {"rows": [], "columns": [], "neither": []}
-    for one, _ in subject.measured(Role.LINEAR):
-        bias = subject.beside(one, "bias") if one.last == "weight" and len(one.tensor.shape) == 2 else None
+    biases = {one.module: one for one in subject.called(lambda last: last == "bias")}
+    for one, _ in subject.measured(Role.LINEAR) if biases else ():
+        bias = biases.get(one.module) if one.last == "weight" and len(one.tensor.shape) == 2 else None
         if bias is None or len(bias.tensor.shape) != 1:
             continue
         rows, columns = one.tensor.shape

@@ -47,7 +47,9 @@ class _Swapped:
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    found = [each for one, t in subject.measured() if (each := _swapped(subject, one, t)) is not None]
+    columns = subject.columns
+    asked = subject.those(~columns.whole | (columns.largest >= min(_HUGE_ELSE, *_HUGE.values())))
+    found = [each for one, t in asked if (each := _swapped(subject, one, t)) is not None]
     if not found:
         return
     worst, names = found[0], [each.name for each in found]

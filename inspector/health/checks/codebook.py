@@ -28,6 +28,7 @@ _COUNTS = re.compile(
     r"_?(ema_)?(cluster_size|cluster_usage|code_count|codebook_usage|usage|ema_count|N)", re.IGNORECASE
 )
 _BOOK = re.compile(r"quanti[sz]|codebook|(^|[._])vq", re.IGNORECASE)
+_WORDS = ("quanti", "codebook", "vq")
 _LEAST = 8
 # A code with less than this part of an even share of the vectors is not used; from which share of such codes on it is
 # said, and is a warning.
@@ -40,9 +41,9 @@ _REMEDY = (
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    for one, t in subject.measured():
+    for one, t in subject.measured_called(_COUNTS.fullmatch):
         # As long as it begins, or was reset, every count is the same.
-        if not _COUNTS.fullmatch(one.last) or not t.finite or t.minimum < 0 or t.minimum == t.maximum:
+        if not t.finite or t.minimum < 0 or t.minimum == t.maximum:
             continue
         book = _book(subject, one)
         counts = subject.array(one) if book is not None else None
@@ -59,7 +60,7 @@ def _never_moved(subject: Subject) -> Iterator[Finding]:
     """Codes without counters, which begin uniformly in +-1 / codes: those that are still inside, beside others."""
     for one, t in subject.measured(Role.EMBEDDING, Role.LINEAR, Role.OTHER):
         rows = t.rows
-        if rows is None or rows.count < _LEAST or len(t.shape) != 2 or not _BOOK.search(one.name) or t.finite < t.numel:
+        if rows is None or rows.count < _LEAST or len(t.shape) != 2 or t.finite < t.numel or not _is_book(one.name):
             continue
         largest, bound = row_largest(rows), 1 / rows.count
         # Rows of 8 numbers come near their bound.
@@ -73,6 +74,12 @@ def _never_moved(subject: Subject) -> Iterator[Finding]:
                 evidence=(("unused", inside), ("codes", rows.count), ("bound", bound), ("threshold", _WARNED)),
                 remedy=_REMEDY,
             )
+
+
+def _is_book(name: str) -> bool:
+    """Whether it is called one. Most names hold no word that could be in a match, which is asked much faster."""
+    lowered = name.lower()
+    return any(word in lowered for word in _WORDS) and _BOOK.search(name) is not None
 
 
 def _book(subject: Subject, one: Examined) -> Examined | None:

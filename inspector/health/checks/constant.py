@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import listed, shown
@@ -44,10 +45,16 @@ class _Places:
     """The tensors of every place that blocks repeat: "layers.#.fc.weight"."""
 
     def __init__(self, subject: Subject) -> None:
-        self._of: dict[str, list[TensorStatistics]] = defaultdict(list)
-        for one, t in subject.measured():
+        self._subject = subject
+
+    @cached_property
+    def _of(self) -> Mapping[str, Sequence[TensorStatistics]]:
+        # Nearly always nothing is constant, and nobody asks.
+        found: dict[str, list[TensorStatistics]] = defaultdict(list)
+        for one, t in self._subject.measured():
             if one.role is Role.NORM_SCALE or one.role.is_weight:
-                self._of[_NUMBER.sub("#", one.name)].append(t)
+                found[_NUMBER.sub("#", one.name)].append(t)
+        return found
 
     def others_trained(self, one: Examined) -> bool:
         """Whether at least half of those at its place in other blocks are more than one number."""
@@ -63,9 +70,8 @@ class _Places:
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[tuple[bool, Severity], list[Measured]] = defaultdict(list)
     places = _Places(subject)
-    for one, t in subject.measured():
-        if t.numel < 2 or t.nan or t.infinite or t.minimum != t.maximum:
-            continue
+    columns = subject.columns
+    for one, t in subject.those((columns.numel >= 2) & columns.whole & ~columns.varied):
         zero = t.minimum == 0
         severity = _of_zero(subject, one, places) if zero else _of_constant(one)
         if severity is not None:

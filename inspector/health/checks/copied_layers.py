@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.equality import Budget, are_equal, likely_copies, same_place
+from inspector.health.equality import Budget, are_equal, ends_shared, likely_copies, same_place
 from inspector.health.phrases import shown
 from inspector.health.roles import LAYERS
 from inspector.health.subject import Subject
@@ -69,11 +69,9 @@ def _find(subject: Subject) -> Iterator[Finding]:
 def _pairs(subject: Subject) -> Iterator[tuple[str, str, int, bool]]:
     """(name, the first that equals it, bytes, whether they were compared)."""
     budget = Budget(subject.thresholds.compared_nbytes)
-    measured = [
-        (one.tensor, t)
-        for one, t in subject.measured(*LAYERS)
-        if t.numel >= subject.thresholds.few and (t.distinct is None or t.distinct > _FEW)
-    ]
+    columns = subject.columns
+    fit = subject.among(*LAYERS) & (columns.numel >= subject.thresholds.few) & (columns.distinct > _FEW)
+    measured = [(one.tensor, t) for one, t in subject.those(ends_shared(columns, fit))]
     for first, *others in likely_copies(measured):
         for other in others:
             equal = not same_place(first, other) and are_equal(subject.checkpoint, first, other, budget)

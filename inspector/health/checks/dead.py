@@ -75,25 +75,20 @@ class _Dead:
 def _find(subject: Subject) -> Iterator[Finding]:
     outputs: list[_Dead] = []
     inputs: list[_Dead] = []
-    layers = 0
-    screens = screens_of(subject)
-    for one, t in subject.measured(*LAYERS):
+    # A tensor of one number only is said to be that, and of what is no number no median row can be told.
+    layers = subject.among(*LAYERS) & subject.columns.varied
+    for one, t in subject.those(layers & subject.columns.whole & ~screens_of(subject).alive):
         axis = output_axis(subject, one)
-        # A tensor of one number only is said to be that.
-        if t.rows is None or axis is None or t.minimum == t.maximum:
-            continue
-        layers += 1
-        if t.finite < t.numel:
-            # Of what is no number no median row can be told.
-            continue
-        known = screens.get(one.tensor.path)
-        if known is not None and known.alive:
+        if t.rows is None or axis is None:
             continue
         outputs += _dead(subject, one, t, axis)
         # What few outputs do not read is a few weights of zero.
         if one.role is not Role.DEPTHWISE and t.shape[axis] >= _LEAST:
             inputs += _dead(subject, one, t, 1 - axis)
-    yield from _outputs(subject, outputs, layers)
+    if outputs:
+        fit = subject.those(layers)
+        count = sum(t.rows is not None and output_axis(subject, one) is not None for one, t in fit)
+        yield from _outputs(subject, outputs, count)
     if inputs:
         inputs.sort(key=lambda each: -each.share)
         yield _inputs(subject, inputs)

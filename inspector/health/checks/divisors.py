@@ -20,7 +20,7 @@ _MEANS = ("mean", "means", "mu", "avg")
 
 def _find(subject: Subject) -> Iterator[Finding]:
     found = []
-    for one, t in subject.measured():
+    for one, t in subject.measured_called(_STD.fullmatch):
         if not _is_std(subject, one) or not t.finite or t.minimum > 0 or t.minimum == t.maximum:
             continue
         array = subject.array(one)

@@ -65,8 +65,9 @@ class _Copies:
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[tuple[FindingKind, Severity, bool], list[_Copies]] = defaultdict(list)
     left = _MOST_WORK_OF_ALL
-    screens = screens_of(subject)
-    for one, t in subject.measured(*_ROLES):
+    # Those that are known to be apart were compared already, and are no work.
+    columns = subject.columns
+    for one, t in subject.those(subject.among(*_ROLES) & columns.whole & ~screens_of(subject).apart):
         if not _is_fit(subject, one, t):
             continue
         assert t.rows is not None
@@ -79,8 +80,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
             subject.leave_out("rows not compared for near copies: too many or too long", [one.name])
         near = near and wanted
         left -= work if near else 0
-        known = screens.get(one.tensor.path)
-        found = None if known is not None and known.apart else _copies(subject, one, t, near=near)
+        found = _copies(subject, one, t, near=near)
         many = found is not None and found.share > subject.thresholds.duplicate_share
         if found is not None and (found.exact or many):
             copied = found.exact and not table and is_repeated(one)

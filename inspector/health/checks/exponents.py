@@ -29,8 +29,8 @@ _SHARP = 6.0
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    for one, t in subject.measured():
-        if not _LOGARITHM.fullmatch(one.last) or not t.finite or t.maximum <= 0:
+    for one, t in subject.measured_called(_LOGARITHM.fullmatch):
+        if not t.finite or t.maximum <= 0:
             continue
         overflows = t.maximum > _OVERFLOWS
         # Some keep the factor itself under this name, and fixed: 16, 30, 64, 100, 128.

@@ -47,17 +47,16 @@ def _find(subject: Subject) -> Iterator[Finding]:
     beyond: list[TensorStatistics] = []
     losses: list[_Loss] = []
     limits = subject.thresholds
-    screens = screens_of(subject)
-    for one, t in subject.measured():
-        if t.dtype not in _WIDER or not t.finite or t.fits == "float16":
+    columns = subject.columns
+    large = columns.largest >= _INFINITE
+    # A bias of a millionth is lost in the sum that it is added to anyway.
+    small = (columns.ndim >= 2) & (columns.numel >= limits.few) & columns.varied & ~screens_of(subject).fine
+    for one, t in subject.those((columns.finite > 0) & (large | small & ~subject.among(*_STAY))):
+        if t.dtype not in _WIDER or t.fits == "float16":
             continue
         if max(abs(t.minimum), abs(t.maximum)) >= _INFINITE and (one.role not in _STAY or _is_norms(subject, one)):
             beyond.append(t)
-        # A bias of a millionth is lost in the sum that it is added to anyway.
         if one.role in _STAY or len(t.shape) < 2 or t.numel < limits.few or t.minimum == t.maximum:
-            continue
-        known = screens.get(one.tensor.path)
-        if known is not None and not known.coarse:
             continue
         loss = _loss(t)
         if loss.nonzero and (

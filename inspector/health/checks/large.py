@@ -18,7 +18,8 @@ LARGE_WEIGHT = FindingKind("large-weight", Severity.WARNING, "A tensor has very 
 def _find(subject: Subject) -> Iterator[Finding]:
     limits = subject.thresholds
     groups: dict[Severity, list[tuple[float, float, str]]] = defaultdict(list)
-    for one, t in subject.measured():
+    columns = subject.columns
+    for one, t in subject.those((columns.largest > limits.large) | (columns.rms > limits.large_rms)):
         known = one.role.is_weight or one.role is Role.EMBEDDING
         if not t.finite or not (known or one.role in _VECTORS or (one.role is Role.OTHER and len(t.shape) > 1)):
             continue

@@ -77,11 +77,10 @@ class _Lone:
 
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[Severity, list[_Lone]] = defaultdict(list)
-    screens = screens_of(subject)
-    for one, t in subject.measured(*_MATRICES, *_VECTORS):
-        known = screens.get(one.tensor.path)
-        # Where no magnitude is above 6.5 times the median, none is above so many times the next either.
-        found = None if known is not None and known.calm else _lone(subject, one, t)
+    # Where no magnitude is above 6.5 times the median, none is above so many times the next either.
+    asked = subject.among(*_MATRICES, *_VECTORS) & ~screens_of(subject).calm & subject.columns.varied
+    for one, t in subject.those(asked):
+        found = _lone(subject, one, t)
         if found is not None:
             groups[found.severity].append(found)
     for severity, found_of in groups.items():

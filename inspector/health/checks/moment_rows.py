@@ -13,7 +13,7 @@ from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.equality import Budget
 from inspector.health.phrases import listed
 from inspector.health.roles import Role
-from inspector.health.subject import Examined, Subject
+from inspector.health.subject import Subject, examined_as
 from inspector.health.training.optimizers import Entry, Optimizer
 from inspector.units import counted
 from inspector.weights.report import TensorStatistics
@@ -120,7 +120,7 @@ def _are_zero(subject: Subject, tensor: TensorInfo, t: TensorStatistics, budget:
     if t.rows is not None:
         largest = row_largest(t.rows)
     else:
-        one = Examined(tensor=tensor, role=Role.MOMENT, statistics=t)
+        one = examined_as(Role.MOMENT, tensor, t)
         array = subject.array(one) if budget.take(tensor, 1) else None
         if array is None:
             return None

@@ -18,7 +18,7 @@ from inspector.health.equality import Budget
 from inspector.health.moved import has_moved, looking_at
 from inspector.health.phrases import listed
 from inspector.health.roles import Role
-from inspector.health.subject import Examined, Subject
+from inspector.health.subject import Subject, examined_as
 from inspector.health.training.optimizers import Entry, Optimizer
 from inspector.units import counted, human_share
 from inspector.weights.report import TensorStatistics
@@ -111,7 +111,7 @@ def squares_lost(subject: Subject, entry: Entry, budget: Budget) -> int:
 
 
 def _read(subject: Subject, tensor: TensorInfo) -> NDArray[np.float64] | None:
-    one = Examined(tensor=tensor, role=Role.MOMENT, statistics=subject.measured_by_path.get(tensor.path))
+    one = examined_as(Role.MOMENT, tensor, subject.measured_by_path.get(tensor.path))
     return subject.array(one)
 
 

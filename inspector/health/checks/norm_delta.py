@@ -8,7 +8,6 @@ as small as differences are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,7 +17,6 @@ from inspector.health.phrases import listed
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Subject
 from inspector.units import human_share
-from inspector.weights.report import TensorStatistics
 
 DELTA = FindingKind(
     "norm-scales-around-zero",
@@ -36,7 +34,7 @@ _MATRIX = 0.1
 def _find(subject: Subject) -> Iterator[Finding]:
     names: list[str] = []
     values: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
-    for tensors in subject.by_module.values():
+    for _, tensors in subject.modules_with(Role.NORM_SHIFT):
         parts = {one.role: one for one in tensors}
         # Of a batch norm the variances tell more: some are negative then.
         scale, shift = parts.get(Role.NORM_SCALE), parts.get(Role.NORM_SHIFT)
@@ -76,12 +74,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 def _width(subject: Subject) -> float | None:
     """The median over the matrices of their root mean square times the root of their fan-in."""
-    sizes = [_scaled(t) for _, t in subject.measured(*LAYERS) if t.numel >= subject.thresholds.few and t.finite]
-    return float(np.median(sizes)) if sizes else None
-
-
-def _scaled(t: TensorStatistics) -> float:
-    return t.rms * math.sqrt(max(1, t.numel // t.shape[0]))
+    columns = subject.columns
+    layers = subject.among(*LAYERS) & (columns.numel >= subject.thresholds.few) & (columns.finite > 0)
+    fans = np.maximum(1, columns.numel[layers] // columns.outputs[layers])
+    return float(np.median(columns.rms[layers] * np.sqrt(fans))) if layers.any() else None
 
 
 CHECK = Check(kinds=(DELTA,), find=_find)

@@ -6,7 +6,7 @@ most of them near that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
@@ -30,7 +30,10 @@ _OTHERS, _MOST = 2, 0.5
 
 def _find(subject: Subject) -> Iterator[Finding]:
     pairs = [
-        (scale, shift) for module in subject.by_module if (pair := _pair(subject, module)) for scale, shift in [pair]
+        (scale, shift)
+        for _, tensors in subject.modules_with(Role.NORM_SHIFT)
+        if (pair := _pair(tensors))
+        for scale, shift in [pair]
     ]
     swapped = [(scale, shift) for scale, shift in pairs if _is_norm(_numbers(shift), _numbers(scale))]
     right = sum(_is_norm(_numbers(scale), _numbers(shift)) for scale, shift in pairs)
@@ -48,8 +51,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _pair(subject: Subject, module: str) -> tuple[Examined, Examined] | None:
-    parts = {one.role: one for one in subject.by_module[module] if one.statistics is not None and one.floating}
+def _pair(tensors: Sequence[Examined]) -> tuple[Examined, Examined] | None:
+    parts = {one.role: one for one in tensors if one.statistics is not None and one.floating}
     scale, shift = parts.get(Role.NORM_SCALE), parts.get(Role.NORM_SHIFT)
     if scale is None or shift is None or scale.tensor.shape != shift.tensor.shape or scale.tensor.numel < _LEAST:
         return None

@@ -22,7 +22,7 @@ _MOST = 0.5
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
-    norms = list(batch_norms(subject))
+    norms = batch_norms(subject)
     default = [norm for norm in norms if norm.stats_default]
     # Scale and shift have moved, or batches were counted: the network was trained, and these means are not its means.
     trained = [norm for norm in default if norm.affine_moved or norm.batches]

@@ -44,11 +44,10 @@ def _find(subject: Subject) -> Iterator[Finding]:
     limits = subject.thresholds
     found = []
     screens = screens_of(subject)
-    for one, t in subject.measured(*_ROLES):
-        known = screens.get(one.tensor.path)
-        if known is not None and known.level:
-            continue
-        outlier = _measure(one.name, t) if t.numel >= limits.few and t.finite == t.numel else None
+    columns = subject.columns
+    asked = subject.among(*_ROLES) & ~screens.level & (columns.numel >= limits.few) & columns.whole
+    for one, t in subject.those(asked):
+        outlier = _measure(one.name, t)
         if outlier is not None and (outlier.peak > limits.outlier_peak or outlier.row > limits.outlier_row):
             found.append(outlier)
     if not found:

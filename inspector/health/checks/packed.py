@@ -69,8 +69,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 
 def _layers(subject: Subject) -> Iterator[_Layer]:
-    for one in subject.tensors:
-        scales = subject.beside(one, "scales") if one.last == "qweight" else None
+    for one in subject.called(lambda last: last == "qweight"):
+        scales = subject.beside(one, "scales")
         if scales is None or one.tensor.dtype != "int32":
             continue
         if len(one.tensor.shape) != 2 or len(scales.tensor.shape) != 2 or not scales.tensor.numel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
-from inspector.health.screens import PILE, Screen, screens_of
+from inspector.health.screens import PILE, screens_of
 from inspector.health.subject import Examined, Subject
 from inspector.units import human_share
 from inspector.weights.report import TensorStatistics
@@ -55,15 +55,17 @@ def _find(subject: Subject) -> Iterator[Finding]:
     clipped: list[_Clipped] = []
     few: list[_Few] = []
     whole: list[_Few] = []
-    screens = screens_of(subject)
-    for one, t in subject.measured(*_ROLES):
-        if t.numel <= subject.thresholds.few or t.minimum == t.maximum or not _is_wide(one):
+    columns, even = subject.columns, screens_of(subject).even
+    asked = subject.among(*_ROLES) & (columns.numel > subject.thresholds.few) & columns.varied
+    # Of few values, or such that more than a few may lie at the ends.
+    for one, t in subject.those(asked & ((columns.distinct <= 256) | ~even)):
+        if not _is_wide(one):
             continue
         if t.distinct is not None:
             if t.numel >= _EACH * t.distinct:
                 found = _Few(name=one.name, distinct=t.distinct, of_row=False)
                 (whole if _is_rounded(subject, one, t) else few).append(found)
-        elif not _is_even(screens, one) and _edge_share(t) > subject.thresholds.clipped:
+        elif _edge_share(t) > subject.thresholds.clipped:
             clipped += _clipped(subject, one, t)
     few += _few_of_rows(subject) if not few and not whole else []
     if whole:
@@ -78,12 +80,6 @@ def _is_wide(one: Examined) -> bool:
     """Not of a type that has few values by itself."""
     dtype = find_dtype(one.tensor.dtype)
     return dtype is not None and dtype.bits > 8
-
-
-def _is_even(screens: Mapping[tuple[str, ...], Screen], one: Examined) -> bool:
-    """Whether it is known that nothing piles up at its ends."""
-    known = screens.get(one.tensor.path)
-    return known is not None and not known.piles
 
 
 def _edge_share(t: TensorStatistics) -> float:

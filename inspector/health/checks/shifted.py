@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.phrases import also, shown
 from inspector.health.roles import Role
@@ -25,10 +27,11 @@ _FEW = 16
 def _find(subject: Subject) -> Iterator[Finding]:
     limits = subject.thresholds
     found = []
-    for one, t in subject.measured(*_ROLES):
-        wide = t.numel >= limits.few and min(t.shape[:2]) >= _LEAST_OUTPUTS and t.finite == t.numel
-        various = t.distinct is None or t.distinct > _FEW
-        if wide and various and t.std > 0 and abs(t.mean) > limits.shifted * t.std:
+    columns = subject.columns
+    wide = (columns.numel >= limits.few) & columns.whole & (columns.distinct > _FEW)
+    far = (columns.std > 0) & (np.abs(columns.mean) > limits.shifted * columns.std)
+    for one, t in subject.those(subject.among(*_ROLES) & wide & far):
+        if min(t.shape[:2]) >= _LEAST_OUTPUTS:
             found.append((abs(t.mean) / t.std, t.mean, t.std, one.name))
     if not found:
         return

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.findings import Check, Finding, FindingKind, Severity
+from inspector.health.columns import Columns, Flags
 from inspector.health.phrases import also, shown
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Examined, Subject
-from inspector.weights.report import TensorStatistics
 
 UNLIKE_SIBLINGS = FindingKind(
     "unlike-siblings", Severity.NOTICE, "A layer's scale is unlike its siblings'", also=(Severity.WARNING,)
@@ -38,7 +38,7 @@ _REMEDIES = {
     "layer was scaled twice, or not trained like the others.",
 }
 _IN_BLOCKS = (*LAYERS, Role.NORM_SCALE)
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(\d+)")
 # A median absolute deviation of normal values is this part of their standard deviation.
 _MAD = 0.6745
 # Levels at which a name is taken for one of a series; file names do not nest deeper.
@@ -48,7 +48,8 @@ _MOST_NUMBERS = 4
 # beyond the nearest of them.
 _FEW, _AGREE, _BEYOND = 3, 4.0, 10.0
 
-Place = tuple[str, tuple[int, ...]]
+# The number that tells it from the others, and its root mean square.
+_Member = tuple[int, Examined, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +89,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_blocks(subject: Subject) -> Mapping[str, _Unlike]:
-    series: dict[Place, list[tuple[int, Examined, float]]] = defaultdict(list)
-    for one, t in subject.measured(*_IN_BLOCKS):
-        if not _is_scaled(t) or (one.role is not Role.NORM_SCALE and t.numel < subject.thresholds.few):
-            continue
-        for number in list(_NUMBER.finditer(one.module))[:_MOST_NUMBERS]:
-            if len(number[0]) <= 4:
-                name = f"{one.name[: number.start()]}#{one.name[number.end() :]}"
-                series[name, t.shape].append((int(number[0]), one, t.rms))
     found: dict[str, _Unlike] = {}
-    for members in series.values():
+    for members in _series(subject):
         several = len(members) >= subject.thresholds.siblings
         for unlike in _unlike(subject, members) if several else _beyond(subject, members):
             if unlike.name not in found or abs(found[unlike.name].z) < abs(unlike.z):
@@ -105,7 +98,35 @@ def _in_blocks(subject: Subject) -> Mapping[str, _Unlike]:
     return found
 
 
-def _unlike(subject: Subject, members: Sequence[tuple[int, Examined, float]]) -> Iterator[_Unlike]:
+def _series(subject: Subject) -> Iterator[list[_Member]]:
+    """Those of one shape whose names differ in one number, in the order of their first ones. Fewer than four say
+    nothing."""
+    columns = subject.columns
+    scale = subject.among(Role.NORM_SCALE)
+    fit = subject.among(*_IN_BLOCKS) & _is_scaled(columns) & (scale | (columns.numel >= subject.thresholds.few))
+    # By what stands between the numbers: (place, numbers) of each.
+    kinds: dict[tuple[object, ...], list[tuple[int, list[str]]]] = defaultdict(list)
+    measured = list(subject.those(fit))
+    for place, (one, t) in enumerate(measured):
+        parts = _NUMBER.split(one.module)
+        if len(parts) > 1:
+            kinds[(*parts[::2], one.last, t.shape)].append((place, parts[1::2]))
+    series: dict[tuple[int, int], list[_Member]] = {}
+    for numbered in kinds.values():
+        for level in range(min(len(numbered[0][1]), _MOST_NUMBERS)):
+            alike: dict[tuple[str, ...], list[tuple[int, str]]] = defaultdict(list)
+            for place, numbers in numbered:
+                if len(numbers[level]) <= 4:
+                    alike[(*numbers[:level], *numbers[level + 1 :])].append((place, numbers[level]))
+            for group in alike.values():
+                if len(group) > _FEW:
+                    members = [(int(number), *measured[place]) for place, number in group]
+                    series[group[0][0], level] = [(number, one, t.rms) for number, one, t in members]
+    for _, members in sorted(series.items(), key=lambda each: each[0]):
+        yield members
+
+
+def _unlike(subject: Subject, members: Sequence[_Member]) -> Iterator[_Unlike]:
     ordered = sorted(members, key=lambda each: each[0])
     logs = np.log([rms for _, _, rms in ordered])
     middle = logs[1:-1]
@@ -113,19 +134,19 @@ def _unlike(subject: Subject, members: Sequence[tuple[int, Examined, float]]) ->
     spread = max(float(np.median(np.abs(middle - centre))) / _MAD, subject.thresholds.sibling_spread)
     scores = (logs - centre) / spread
     # The ends differ by nature: they are said only where their role's scale says so too.
-    for (_, one, rms), z in list(zip(ordered, scores.tolist(), strict=True))[1:-1]:
-        if abs(z) > subject.thresholds.sibling_z:
-            yield _Unlike(
-                name=one.name,
-                rms=rms,
-                usual=math.exp(centre),
-                z=z,
-                siblings=len(ordered),
-                warn=_is_wrong(subject, one, rms, members),
-            )
+    for place in (np.flatnonzero(np.abs(scores[1:-1]) > subject.thresholds.sibling_z) + 1).tolist():
+        _, one, rms = ordered[place]
+        yield _Unlike(
+            name=one.name,
+            rms=rms,
+            usual=math.exp(centre),
+            z=float(scores[place]),
+            siblings=len(ordered),
+            warn=_is_wrong(subject, one, rms, members),
+        )
 
 
-def _beyond(subject: Subject, members: Sequence[tuple[int, Examined, float]]) -> Iterator[_Unlike]:
+def _beyond(subject: Subject, members: Sequence[_Member]) -> Iterator[_Unlike]:
     """The one of few that lies far beyond all others."""
     ordered = sorted(members, key=lambda each: each[0])
     for place, (_, one, rms) in enumerate(ordered):
@@ -146,7 +167,7 @@ def _beyond(subject: Subject, members: Sequence[tuple[int, Examined, float]]) ->
             )
 
 
-def _is_wrong(subject: Subject, one: Examined, rms: float, members: Sequence[tuple[int, Examined, float]]) -> bool:
+def _is_wrong(subject: Subject, one: Examined, rms: float, members: Sequence[_Member]) -> bool:
     """Whether a matrix is so far above every one of its siblings that no training takes it there. Far below them it may
     have begun at zero, or decayed under a norm."""
     others = [other for _, that, other in members if that is not one]
@@ -157,27 +178,28 @@ def _is_wrong(subject: Subject, one: Examined, rms: float, members: Sequence[tup
 
 
 def _by_role(subject: Subject) -> Iterator[_Unlike]:
-    groups: dict[Role, list[tuple[Examined, TensorStatistics, float]]] = defaultdict(list)
-    for one, t in subject.measured(*_IN_BLOCKS):
-        if not _is_scaled(t):
-            continue
-        if one.role is Role.NORM_SCALE:
-            groups[one.role].append((one, t, t.rms))
-        elif t.numel >= subject.thresholds.few and len(t.shape) > 1:
-            groups[one.role].append((one, t, t.rms * math.sqrt(max(1, t.numel // t.shape[0]))))
-    for members in groups.values():
-        if len(members) < subject.thresholds.siblings:
-            continue
-        logs = np.log([scale for _, _, scale in members])
+    columns = subject.columns
+    scaled = _is_scaled(columns)
+    weights = scaled & (columns.numel >= subject.thresholds.few) & (columns.ndim > 1)
+    by_fan = columns.rms * np.sqrt(np.maximum(1, columns.numel // np.maximum(1, columns.outputs)))
+    groups = []
+    for role in _IN_BLOCKS:
+        places = np.flatnonzero(subject.among(role) & (scaled if role is Role.NORM_SCALE else weights))
+        if len(places) >= subject.thresholds.siblings:
+            groups.append((places, (columns.rms if role is Role.NORM_SCALE else by_fan)[places]))
+    measured = tuple(subject.measured())
+    # As they come in the file.
+    for places, scales in sorted(groups, key=lambda each: each[0][0]):
+        logs = np.log(scales)
         median = math.exp(float(np.median(logs)))
-        limit = _limit(subject, logs)
-        for place, (one, t, scale) in enumerate(members):
-            # The file's first and last differ by nature.
-            inner = 0 < place < len(members) - 1
-            most = limit if inner else subject.thresholds.sibling_factor
-            if not 1 / most <= scale / median <= most:
-                usual = t.rms * median / scale
-                yield _Unlike(name=one.name, rms=t.rms, usual=usual, z=0.0, siblings=len(members))
+        most = np.full(len(places), _limit(subject, logs))
+        # The file's first and last differ by nature.
+        most[[0, -1]] = subject.thresholds.sibling_factor
+        ratios = scales / median
+        for place in np.flatnonzero((ratios < 1 / most) | (ratios > most)).tolist():
+            _, t = measured[int(places[place])]
+            usual = t.rms * median / float(scales[place])
+            yield _Unlike(name=t.name, rms=t.rms, usual=usual, z=0.0, siblings=len(places))
 
 
 def _limit(subject: Subject, logs: NDArray[np.float64]) -> float:
@@ -187,8 +209,8 @@ def _limit(subject: Subject, logs: NDArray[np.float64]) -> float:
     return min(limits.sibling_factor, math.exp(limits.sibling_z * max(spread, limits.role_spread)))
 
 
-def _is_scaled(t: TensorStatistics) -> bool:
-    return t.finite == t.numel and 0 < t.rms < math.inf
+def _is_scaled(columns: Columns) -> Flags:
+    return columns.whole & (columns.rms > 0) & (columns.rms < math.inf)
 
 
 def _finding(

@@ -47,9 +47,9 @@ class _Sparse:
 
 def _find(subject: Subject) -> Iterator[Finding]:
     groups: dict[str, list[_Sparse]] = defaultdict(list)
-    for one, t in subject.measured(*LAYERS):
-        if t.numel < subject.thresholds.few or t.minimum == t.maximum or t.zero < subject.thresholds.sparse * t.numel:
-            continue
+    columns, limits = subject.columns, subject.thresholds
+    many = (columns.zero >= limits.sparse * columns.numel) & (columns.numel >= limits.few) & columns.varied
+    for one, t in subject.those(subject.among(*LAYERS) & many):
         # Rows without weights are said as dead outputs.
         if zeros_between(t) < subject.thresholds.sparse * t.numel:
             continue

@@ -22,14 +22,11 @@ def _find(subject: Subject) -> Iterator[Finding]:
     limits = subject.thresholds
     groups: dict[tuple[str, str], list[TensorStatistics]] = defaultdict(list)
     seen: set[tuple[object, ...]] = set()
-    for one, t in subject.measured():
+    for one, t in subject.those(subject.columns.numel >= limits.least_numel):
+        if t.fits not in DTYPES:
+            continue
         place = (one.tensor.storage_id, one.tensor.offset, t.shape)
-        if (
-            not t.fits
-            or t.fits not in DTYPES
-            or t.numel < limits.least_numel
-            or (one.tensor.storage_id and place in seen)
-        ):
+        if one.tensor.storage_id and place in seen:
             continue
         seen.add(place)
         if t.distinct is None or t.distinct >= limits.least_values:

@@ -63,8 +63,12 @@ class _Stretch:
 def _find(subject: Subject) -> Iterator[Finding]:
     zeros: list[_Stretch] = []
     copies: dict[Severity, list[_Stretch]] = defaultdict(list)
-    for one, t in subject.measured(*_ROLES):
-        if len(t.shape) < 2 or t.minimum == t.maximum or t.distinct is not None or is_pruned(subject, one):
+    columns = subject.columns
+    many = subject.among(*_ROLES) & (columns.ndim >= 2) & columns.varied & (columns.distinct > 256)
+    # The largest type has 8 bytes.
+    holes = columns.zero >= subject.thresholds.zero_nbytes // 8
+    for one, t in subject.those(many & (holes | (columns.repeats > 0))):
+        if is_pruned(subject, one):
             continue
         zero = _zeroed(subject, one, t)
         # Whole rows are what the checks of rows say.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from inspector.checkpoint.nested import EMA_NAME
 from inspector.checkpoint.types import TensorInfo
 from inspector.findings import Check, Finding, FindingKind, Severity
-from inspector.health.equality import Budget, are_equal, likely_copies, may_equal, same_place
+from inspector.health.equality import Budget, are_equal, ends_shared, likely_copies, may_equal, same_place
 from inspector.health.phrases import listed, shown
 from inspector.health.subject import Examined, Subject
 from inspector.keys.rules.tied_weights import EMBEDDINGS, HEADS
@@ -57,11 +57,9 @@ def _once(subject: Subject) -> Iterator[Finding]:
 
 
 def _twice(subject: Subject, budget: Budget) -> Iterator[Finding]:
-    measured = [
-        (one.tensor, t)
-        for one, t in subject.measured()
-        if t.numel >= _FEWEST and len(t.shape) > 1 and not EMA_NAME.search(one.name)
-    ]
+    columns = subject.columns
+    alike = subject.those(ends_shared(columns, (columns.numel >= _FEWEST) & (columns.ndim > 1)))
+    measured = [(one.tensor, t) for one, t in alike if not EMA_NAME.search(one.name)]
     groups = [
         [first, *equal]
         for first, *others in likely_copies(measured)
@@ -92,9 +90,13 @@ def _equal(kind: FindingKind, groups: list[list[TensorInfo]], says: str, label: 
 
 def _lost(subject: Subject, budget: Budget) -> Iterator[Finding]:
     """One embedding and one output layer by their names, of one shape and different."""
-    embeddings = [one for one in subject.tensors if _is_matrix(one, EMBEDDINGS)]
-    heads = [one for one in subject.tensors if _is_matrix(one, HEADS) and one not in embeddings]
-    if len(embeddings) != 1 or len(heads) != 1:
+    weights = [one for one in subject.called(lambda last: last == "weight") if len(one.tensor.shape) == 2]
+    lasts = [one.module.rpartition(".")[2] for one in weights]
+    embeddings = [one for one, last in zip(weights, lasts, strict=True) if last in EMBEDDINGS]
+    if len(embeddings) != 1:
+        return
+    heads = [one for one, last in zip(weights, lasts, strict=True) if last in HEADS and one is not embeddings[0]]
+    if len(heads) != 1:
         return
     embedding, head = embeddings[0], heads[0]
     if embedding.tensor.shape != head.tensor.shape or same_place(embedding.tensor, head.tensor):
@@ -123,10 +125,6 @@ def _lost(subject: Subject, budget: Budget) -> Iterator[Finding]:
         remedy="A loader that ties them keeps the embedding and drops the output layer without a word. If both were "
         "trained apart, set tie_word_embeddings to false; else copy the embedding over the output layer.",
     )
-
-
-def _is_matrix(one: Examined, names: tuple[str, ...]) -> bool:
-    return one.last == "weight" and one.module.rpartition(".")[2] in names and len(one.tensor.shape) == 2
 
 
 def _is_gpt2(subject: Subject) -> bool:

@@ -33,9 +33,9 @@ _NORMAL = float(np.finfo(np.float32).tiny)
 
 def _find(subject: Subject) -> Iterator[Finding]:
     found: list[tuple[float, float, str]] = []
-    for one, t in subject.measured(*LAYERS):
-        if t.numel < subject.thresholds.few or t.finite < t.numel or t.rms >= _RMS or t.zero == t.numel:
-            continue
+    columns = subject.columns
+    small = (columns.rms < _RMS) & (columns.zero < columns.numel) & (columns.numel >= subject.thresholds.few)
+    for one, t in subject.those(subject.among(*LAYERS) & columns.whole & small):
         largest = max(abs(t.minimum), abs(t.maximum))
         bias = _bias_rms(subject, one)
         if largest < _NORMAL or (bias >= _BIAS and bias >= _TIMES * largest):

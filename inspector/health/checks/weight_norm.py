@@ -61,7 +61,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 def _pairs(subject: Subject) -> Iterator[tuple[Examined, Examined]]:
     """(length, direction)"""
-    for one in subject.tensors:
+    for one in subject.called(lambda last: last.endswith("_g") or last == "original0"):
         last = f"{one.last[:-2]}_v" if one.last.endswith("_g") else "original1" if one.last == "original0" else ""
         direction = _direction(subject, one, last) if last else None
         if direction is not None:

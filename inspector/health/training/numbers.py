@@ -13,6 +13,7 @@ from inspector.weights.report import TensorStatistics
 #: Of each of optimizers, schedules and scalers, more are not looked at.
 MOST = 16
 _DEEPEST = 4
+_HOLDS = (ValueKind.MAPPING, ValueKind.SEQUENCE)
 Path = tuple[str, ...]
 
 
@@ -69,11 +70,14 @@ def find_mappings(
     value: Value, claims: Callable[[Mapping[str, Value]], bool], path: Path = ()
 ) -> Iterator[tuple[Path, Mapping[str, Value]]]:
     """(path, what it holds) of the mappings near the root that are claimed, without those inside them."""
-    if value.kind not in (ValueKind.MAPPING, ValueKind.SEQUENCE) or len(path) > _DEEPEST:
+    if value.kind not in _HOLDS or len(path) > _DEEPEST:
         return
-    inside = dict(value.children)
-    if value.kind is ValueKind.MAPPING and claims(inside):
-        yield path, inside
-        return
+    if value.kind is ValueKind.MAPPING:
+        inside = dict(value.children)
+        if claims(inside):
+            yield path, inside
+            return
     for label, child in value.children:
-        yield from find_mappings(child, claims, (*path, label))
+        # Nearly all are numbers and tensors: an optimizer's state has one of twenty thousand parameters.
+        if child.kind in _HOLDS:
+            yield from find_mappings(child, claims, (*path, label))
