@@ -81,4 +81,4 @@ def is_sparse_file(subject: Subject) -> bool:
     layers = subject.among(*LAYERS) & (columns.numel >= limits.few) & (columns.zero < columns.numel)
     asked = layers & (columns.zero >= limits.sparse * columns.numel)
     sparse = sum(zeros_between(t) >= limits.sparse * t.numel for _, t in subject.those(asked))
-    return sparse >= _SPARSE_LAYERS and sparse * 2 >= np.count_nonzero(layers)
+    return sparse >= _SPARSE_LAYERS and sparse * 2 >= int(np.count_nonzero(layers))

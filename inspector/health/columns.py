@@ -39,12 +39,12 @@ class Columns:
     @property
     def whole(self) -> Flags:
         """Those that are finite throughout."""
-        return self.finite == self.numel
+        return np.equal(self.finite, self.numel)
 
     @property
     def varied(self) -> Flags:
         """Those that are not one number; those without a finite one too."""
-        return self.minimum != self.maximum
+        return np.not_equal(self.minimum, self.maximum)
 
     @property
     def largest(self) -> Floats:

@@ -97,8 +97,8 @@ def _alike(
             continue
         first = next((k for k in np.flatnonzero(fits).tolist() if _is_near(t, candidates[k], limits)), None)
         proof = None if first is None else Proof.EDGE if uniform[first] else Proof.SPREAD
-        shaped = by_shape(t, None if first is None or proof is None else (candidates[first], proof), known=known)
-        yield unless_partly(shaped, (values[place],) if known else ())
+        made = by_shape(t, None if first is None or proof is None else (candidates[first], proof), known=known)
+        yield unless_partly(made, (values[place],) if known else ())
 
 
 def _is_near(t: TensorStatistics, of: Initialiser, limits: Thresholds) -> bool:

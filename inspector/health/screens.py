@@ -185,7 +185,8 @@ def _apart(values: Values, shape: tuple[int, ...], limits: Thresholds) -> Flags:
         # A row of zeros has no angle: what is no number is below nothing.
         found: Flags = cosines.reshape(len(values), -1).max(axis=1) < min(limits.duplicate_cosine, 1.0) - _ROUNDING
     # Squares far outside float32's range are known to too little.
-    return found & (squares.min(axis=1) > _LEAST) & (squares.max(axis=1) < 1 / _LEAST)
+    known: Flags = (squares.min(axis=1) > _LEAST) & (squares.max(axis=1) < 1 / _LEAST)
+    return np.logical_and(found, known)
 
 
 def _alive(members: Sequence[Member], limits: Thresholds) -> Flags:

@@ -104,4 +104,5 @@ def _edges_up_to(low: Floats, owner: Ints, edges: Floats) -> Ints:
     rows, cells = np.empty(edges.shape, np.complex128), np.empty(len(low), np.complex128)
     rows.real, rows.imag = np.arange(len(edges))[:, None], edges
     cells.real, cells.imag = owner, low
-    return np.searchsorted(rows.ravel(), cells, side="right") - owner * edges.shape[1]
+    below: NDArray[np.intp] = np.searchsorted(rows.ravel(), cells, side="right") - owner * edges.shape[1]
+    return below

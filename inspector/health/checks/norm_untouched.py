@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.health.norms import BatchNorm, batch_norms
@@ -61,7 +61,7 @@ def _find(subject: Subject) -> Iterator[Finding]:
     yield from _behind(norms)
 
 
-def _behind(norms: list[BatchNorm]) -> Iterator[Finding]:
+def _behind(norms: Sequence[BatchNorm]) -> Iterator[Finding]:
     """Norms that counted far fewer batches than nearly all others."""
     counts = [norm.batches for norm in norms if norm.batches]
     usual, times = Counter(counts).most_common(1)[0] if counts else (0, 0)

@@ -120,8 +120,8 @@ def _series(subject: Subject) -> Iterator[list[_Member]]:
                     alike[(*numbers[:level], *numbers[level + 1 :])].append((place, numbers[level]))
             for group in alike.values():
                 if len(group) > _FEW:
-                    members = [(int(number), *measured[place]) for place, number in group]
-                    series[group[0][0], level] = [(number, one, t.rms) for number, one, t in members]
+                    found = [(int(number), *measured[place]) for place, number in group]
+                    series[group[0][0], level] = [(number, one, t.rms) for number, one, t in found]
     for _, members in sorted(series.items(), key=lambda each: each[0]):
         yield members
 
