@@ -58,7 +58,11 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("the attribute of a Lightning module before every name", R, "wrapper-segment"),
     ("a list's number before every name (sentence-transformers)", R, "wrapper-segment"),
     ("with or without the name of the base model", R, "wrapper-segment"),
-    ("a detector's file for a backbone, or the reverse", R, "wrapper-segment, extra-tensors"),
+    (
+        "a detector's file for a backbone, or the reverse",
+        R,
+        "wrapper-segment; extra-tensors, unasked for a whole module",
+    ),
     ("batch counters on one side only", R, "bookkeeping-buffers"),
     ("a FLOP counter's total_ops and total_params, either side", R, "bookkeeping-buffers"),
     ("position_ids on one side only", R, "computed-buffers"),
@@ -125,14 +129,26 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("nothing in common (strict=False loads nothing)", X, "refused, with 0 of n"),
     ("numbers in another order inside one tensor (patch merging, shift and scale)", R, "inner-order, libraries.md"),
     ("parts of one model saved apart (encoder and decoder, G and D, backbone and head)", R, "parts-apart"),
-    ("gate and value of a gated layer fused or apart", A, "fused-gates, with the order asked: gate-up-order"),
-    ("layers or experts stacked in one tensor, or numbered", R, "stacked-layers"),
+    (
+        "gate and value of a gated layer fused or apart",
+        A,
+        "fused-gates, unasked where names prove the order; gate-up-order",
+    ),
+    ("layers, experts or an ensemble's networks stacked in one tensor, or numbered", R, "stacked-layers"),
     ("one matrix of query, key and value under a name that several orders have", A, "fused-order"),
     ("another part of the same system (text for vision, critic for actor)", A, "rename, related-names"),
     ("numbers about the weights under their names (gradients, deltas, moments)", X, "refused, with what they are"),
     ("recurrent layers of Keras, or with their gates apart", R, "recurrent-gates"),
     ("learned positions of longer texts", R, "fewer-positions with consent"),
     ("batch norms folded into their layers, on one side", X, "refused, with the norm and its layer"),
+    ("layers of one recurrent module, or a module per layer", R, "recurrent-layers"),
+    (
+        "numbers of nn.Sequential(*net.children()); a row counted from its other end",
+        R,
+        "children-by-number, index-shift",
+    ),
+    ("kernels over pictures for kernels over films", R, "inflated-kernels with consent"),
+    ("the first blocks of a deeper network", A, "fewer-blocks"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

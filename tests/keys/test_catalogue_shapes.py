@@ -331,3 +331,34 @@ def test_class_97_a_folded_batch_norm(file_of, target_of):
     for ours, goal in ((with_norm, folded), (folded, with_norm)):
         report = diagnose(file_of(ours), target_of(goal), accept=("extra-tensors",), partial=True)
         assert report.plan is None and "fold" in report.refusal
+
+
+def test_class_98_layers_of_a_recurrent_module(file_of, target_of):
+    layer = {"weight_ih": (32, 8), "weight_hh": (32, 8), "bias_ih": (32,), "bias_hh": (32,)}
+    one = {f"lstm.{n}_l{i}": s for i in range(2) for n, s in layer.items()}
+    apart = {f"lstms.{i}.{n}_l0": s for i in range(2) for n, s in layer.items()}
+    for ours, goal in ((one, apart), (apart, one)):
+        plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
+        assert plan.complete and {s.target: s.source for s in plan.steps} == dict(zip(goal, ours, strict=True))
+
+
+def test_class_99_numbers_for_names_and_rows_from_the_other_end(file_of, target_of):
+    net = {"stem.conv.weight": (8, 3, 3, 3), "mid.conv.weight": (16, 8, 3, 3), "top.conv.weight": (4, 16, 3, 3)}
+    counted = {n.replace("stem", "0").replace("mid", "2").replace("top", "5"): s for n, s in net.items()}
+    plan = diagnose(file_of(counted), target_of(net)).plan
+    assert plan.complete and {s.target: s.source for s in plan.steps} == dict(zip(net, counted, strict=True))
+    up = {f"up{n}.weight": s for n, s in ((1, (8, 24, 3, 3)), (2, (4, 12, 3, 3)), (3, (3, 7, 3, 3)))}
+    back = {f"up{4 - int(n[2])}.weight": s for n, s in up.items()}
+    plan = diagnose(file_of(back), target_of(up)).plan
+    assert plan.complete and {s.target: s.source for s in plan.steps} == dict(zip(up, back, strict=True))
+
+
+def test_class_100_kernels_over_films(file_of, target_of):
+    ours, goal = {"c.weight": (4, 3, 3, 3), "f.weight": (2, 4)}, {"c.weight": (4, 3, 5, 3, 3), "f.weight": (2, 4)}
+    assert diagnose(file_of(ours), target_of(goal)).plan.needs_accept == ("inflated-kernels",)
+    assert diagnose(file_of(ours), target_of(goal), accept=["inflated-kernels"]).plan.complete
+
+
+def test_class_101_the_first_blocks_of_a_deeper_network(file_of, target_of, tiny_vit):
+    plan = diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit())).plan
+    assert [q.id for q in plan.ambiguities] == ["fewer-blocks"] and not plan.complete
