@@ -69,6 +69,5 @@ with st.container(horizontal=True):
     st.download_button(
         "Report as JSON", lambda: as_json(diff), file_name="difference.json", mime="application/json", on_click="ignore"
     )
-st.caption(
-    f"{counted(len(diff.tensors), 'tensor')} compared, {human_bytes(diff.read_nbytes)} read in {diff.seconds:.2f} s."
-)
+pairs = counted(sum(tensor.a is not None and tensor.b is not None for tensor in diff.tensors), "pair")
+st.caption(f"{pairs} of tensors compared, {human_bytes(diff.read_nbytes)} read in {diff.seconds:.2f} s.")

@@ -49,6 +49,12 @@ def findings(hand: Hand, health: HealthReport) -> None:
 
 findings(hand, health)
 
+
+def layers(count: int) -> str:
+    """How many of them have a row: vectors and single numbers have none."""
+    return f"the {counted(count, 'layer')} of two or more dimensions"
+
+
 report = health.weights
 sick = health_view.sick_names(health)
 st.header("Fingerprint")
@@ -57,7 +63,7 @@ rest = measuring.strip_of(report, without=sick) if sick else None
 if strip.tensors or (rest is not None and rest.tensors):
     says = f"A row per weight tensor: {strip.drawn.scale}. Colour is the share of its values in the bin."
     if strip.tensors:
-        st.caption(f"The {counted(strip.tensors, 'tensor')} that something was found about. {says}" if sick else says)
+        st.caption(f"Of the tensors with an error or a warning {layers(strip.tensors)}. {says}" if sick else says)
         draw_chart(plots.fingerprint_figure(strip.drawn), key="fingerprint", alt="Layers by values heat strip")
     if rest is not None and rest.tensors:
         with st.expander(f"{counted(rest.tensors, 'other tensor')}, the first layer on top"):

@@ -33,6 +33,9 @@ def convert(
     salvage: Annotated[
         bool, typer.Option("--salvage", help="Of a file cut short, write what is whole; lists the rest.")
     ] = False,
+    without_broken: Annotated[
+        bool, typer.Option("--without-broken", help="Leave out tensors that hold NaN or infinity; lists them.")
+    ] = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> int:
@@ -50,6 +53,7 @@ def convert(
             dtype=dtype or None,
             shard_nbytes=shard_nbytes(shard_size),
             salvage=salvage,
+            without_broken=without_broken,
             overwrite=overwrite,
             progress=progress_bar("writing"),
         ),

@@ -69,6 +69,12 @@ class PairNumbers:
     sign_flips: int = 0
 
     @property
+    def one_sided(self) -> bool:
+        """Whether NaN or an infinity of one stands beside something else in the other: sums leave such pairs out, and
+        are no measure of likeness then."""
+        return self.odd_equal != self.n - self.finite
+
+    @property
     def norm_a(self) -> float:
         """|a| in L2."""
         return math.sqrt(self.square_a)

@@ -14,6 +14,7 @@ from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError, ReadError
+from inspector.exports.broken import find_broken
 from inspector.exports.cast import Cast
 from inspector.exports.left_behind import left_behind, provenance, unshown
 from inspector.exports.report import ExportReport
@@ -34,6 +35,7 @@ def export_as_is(
     dtype: str | None = None,
     shard_nbytes: int | None = None,
     salvage: bool = False,
+    without_broken: bool = False,
     overwrite: bool = True,
     progress: Progress = silent,
     writers: Sequence[Writer] = WRITERS,
@@ -41,7 +43,8 @@ def export_as_is(
     """Write the state dict's tensors under their own names, one in memory at a time, verified.
 
     dtype, shard_nbytes, progress: as `export_repaired`. salvage: leave out what is not whole; `ExportReport.lost` names
-    each such tensor, and how much of it is gone. Raises ExportError, and leaves no file behind, when a tensor is not
+    each such tensor, and how much of it is gone. without_broken: leave out tensors that hold NaN or infinity, which
+    `ExportReport.broken` names otherwise. Raises ExportError, and leaves no file behind, when a tensor is not
     whole (with salvage: none is), the destination is the source or the disk refuses; UsageError for a writer or type
     that does not exist; ReadError for tensors that are no dense ones (quantised, sparse).
     """
@@ -59,6 +62,16 @@ def export_as_is(
             f"Nothing was written: none of {counted(len(state.tensors), 'tensor')} of {state.label} is whole.",
             hint="Download or copy the file again.",
         )
+    broken = find_broken(checkpoint, whole)
+    if without_broken and broken:
+        bad = {one.name for one in broken}
+        whole = [info for info in whole if info.name not in bad]
+        cut += [f"{one.says}" for one in broken]
+        if not whole:
+            raise ExportError(
+                f"Nothing was written: every tensor of {state.label} holds NaN or infinity.",
+                hint="Go back to an earlier checkpoint.",
+            )
     stream = stream_of_tensors(checkpoint, whole, state.versions)
     cast = Cast(stream, dtype) if dtype is not None else None
     text = provenance(checkpoint, entry, converted_from=checkpoint.origin.name)
@@ -76,7 +89,15 @@ def export_as_is(
     )
     lost = (*cut, *left_behind(checkpoint, state, entry), *unshown(checkpoint, whole))
     taken = state.label if state.path else ""
-    return replace(report, lost=lost + report.lost, state=taken, cast=cast.report if cast is not None else None)
+    written = {info.name for info in whole}
+    return replace(
+        report,
+        lost=lost + report.lost,
+        state=taken,
+        cast=cast.report if cast is not None else None,
+        left_out=tuple(info.name for info in state.tensors if info.name not in written),
+        broken=() if without_broken else tuple(one.says for one in broken),
+    )
 
 
 def _sort(checkpoint: Checkpoint, state: StateDict, *, read: bool) -> tuple[list[TensorInfo], list[str]]:

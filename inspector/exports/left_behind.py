@@ -20,8 +20,9 @@ _STATES = {
 def left_behind(checkpoint: Checkpoint, state: StateDict, entry: Writer) -> tuple[str, ...]:
     """What stood in the file beside this state dict's tensors and does not stand in the new one."""
     lost = []
+    texts: list[str] = []
     if not (entry.keeps_text and checkpoint.format == "safetensors"):
-        lost += [key for key, _ in checkpoint.own_metadata]
+        texts += [key for key, _ in checkpoint.own_metadata]
     written = {tensor.path for tensor in state.tensors}
     for other in checkpoint.state_dicts:
         if written.issuperset(tensor.path for tensor in other.tensors):
@@ -29,7 +30,12 @@ def left_behind(checkpoint: Checkpoint, state: StateDict, entry: Writer) -> tupl
         if other.path != state.path and not (other.path[: len(state.path)] == state.path and state.path):
             what = _STATES.get(other.role, "state dict")
             lost.append(f"{other.label}: {what} of {counted(len(other.tensors), 'tensor')}")
-    lost = [key for key in lost if key not in state.others]
+            if other.path:
+                # What stands within a set that is left out as a whole goes with it.
+                within = f"{'.'.join(other.path)}."
+                texts = [key for key in texts if not key.startswith(within)]
+    # Whole sets first: they are the larger loss.
+    lost += [key for key in texts if key not in state.others]
     lost += [f"{name}: not a tensor" for name in state.others]
     lost += [f"{key}: a key that is no text" for key, _ in state.odd_keys]
     if state.is_module:

@@ -81,8 +81,8 @@ def merge_adapter(
         overwrite=overwrite,
         progress=progress,
     )
-    lost = (*left_behind(base, state, entry), *merged.says)
-    return replace(report, lost=lost + report.lost, cast=cast.report if cast is not None else None)
+    lost = left_behind(base, state, entry)
+    return replace(report, lost=lost + report.lost, notes=merged.says, cast=cast.report if cast is not None else None)
 
 
 class _Merged:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inspector.keys.report import Verification
+from inspector.units import counted
+
+_SAID = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class ExportReport:
     lost: what the format cannot carry ("epoch", "_metadata"). verification: proofs on the file read back.
     stays_initial: names of the target that the file does not fill, for a part. optimizers: what became of each
     optimizer of the file, a sentence each, where that was asked for. cast: None where every tensor kept its type.
+    left_out: names of tensors that the state dict has and the file lacks. broken: of each tensor that was written with
+    NaN or infinity, what it holds. notes: what else there is to know of what was written.
     """
 
     name: str
@@ -57,3 +63,16 @@ class ExportReport:
     files: tuple[WrittenFile, ...] = ()
     state: str = ""
     cast: CastReport | None = None
+    left_out: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def broken_line(broken: Sequence[str]) -> str:
+    """What an export carries along, in one sentence. broken: `BrokenTensor.says` of each."""
+    more = f", and {len(broken) - _SAID:,} more" if len(broken) > _SAID else ""
+    holds = "holds" if len(broken) == 1 else "hold"
+    return (
+        f"{counted(len(broken), 'tensor')} of what was written {holds} NaN or infinity, as in the file: "
+        f"{'; '.join(broken[:_SAID])}{more}. A forward pass through one answers NaN."
+    )

@@ -22,11 +22,15 @@ def written_code(
     *,
     spec: ArchitectureSpec | None = None,
     access: Access = (),
+    left_out: Sequence[str] = (),
 ) -> str:
     """Lines that load these files, which were written by the plan, strictly. files: an index among them is left out.
 
     spec: the target's, as for `python_code`. access: where in the file the weights are, of a training checkpoint.
+    left_out: names that the model has and the files lack; the lines say so, and load the rest.
     """
+    if left_out:
+        plan = replace(plan, missing=tuple(dict.fromkeys((*plan.missing, *left_out))), partial=True)
     shards = [name for name in files if not name.endswith(".json")]
     return python_code(plan_of_written(plan, shards, access=access), file_name=shards[0], spec=spec)
 

@@ -100,9 +100,11 @@ def tensors_text(tensors: Sequence[TensorDiff]) -> RenderableType:
 
 
 def _measured(tensor: TensorDiff, numbers: PairNumbers) -> tuple[str, str, str, str]:
-    cosine = numbers.cosine
+    # Sums go over what is finite in both: beside NaN in one file they are no measure of likeness.
+    odd = numbers.one_sided
+    cosine = None if odd else numbers.cosine
     return (
-        f"{numbers.relative:.4g}",
+        "not finite" if odd else f"{numbers.relative:.4g}",
         "" if cosine is None else f"{cosine:.6f}",
         human_share(numbers.changed / numbers.n) if numbers.n else "",
         largest_change(tensor),

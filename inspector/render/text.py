@@ -348,13 +348,25 @@ def _folded_lost(lost: Sequence[str]) -> list[str]:
     return shown
 
 
+def _are(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
 def export_text(report: ExportReport) -> RenderableType:
     """What was written and what it lost."""
+    from inspector.exports.report import broken_line
+
     rows = [
         ("Written", f"{safe(report.name)}, {human_bytes(report.nbytes)}, {counted(report.tensors, 'tensor')}"),
         *([("Taken", safe(report.state))] if report.state else []),
         *([("sha256", report.sha256)] if report.sha256 else [(safe(f.name), f.sha256) for f in report.files]),
     ]
+    if report.broken:
+        rows.append(("Broken", safe(broken_line(report.broken))))
+    rows += [("Note", safe(says)) for says in report.notes]
+    if report.left_out:
+        count = counted(len(report.left_out), "tensor")
+        rows.append(("Loading", f"strict=False: {count} of the state dict {_are(report.left_out)} not in this file"))
     if report.lost:
         rows.append(("Left behind", ", ".join(safe(what) for what in _folded_lost(report.lost))))
     if report.cast is not None:

@@ -9,7 +9,7 @@ from inspector.errors import UsageError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.units import counted
-from inspector.web import reports, session, writing
+from inspector.web import measuring, reports, session, writing
 from inspector.web.exports_kept import Underway
 from inspector.web.session import Hand
 from inspector.web.text import plain
@@ -30,9 +30,17 @@ def show_convert(hand: Hand, state: StateDict) -> None:
         value=st.query_params.get(session.SALVAGE_QUERY) == "1",
         key="salvage",
     )
+    measured = measuring.health_if_read(hand, state)
+    broken = next((f for f in measured.findings if f.id == "non-finite"), None) if measured is not None else None
+    without = st.checkbox(
+        "Leave out tensors that hold NaN or infinity"
+        + (plain(f" ({counted(len(broken.subjects), 'tensor')})") if broken is not None else ""),
+        key="without-broken",
+        help="They are counted while it is written; what is carried along is said.",
+    )
     names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
-    slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}"
-    job = writing.as_is(hand, chosen, salvage=salvage)
+    slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}/{without}"
+    job = writing.as_is(hand, chosen, salvage=salvage, without_broken=without)
     stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_converted"
     writing.write_button(slot, lambda: writing.write(job, options, name="converted", stem=stem), key="convert-write")
 

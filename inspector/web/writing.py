@@ -15,6 +15,7 @@ from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.jobs.subjects import Destination
+from inspector.exports.report import broken_line
 from inspector.keys.folding import folded_line
 from inspector.keys.written import written_code
 from inspector.progress import Stopped
@@ -77,9 +78,9 @@ def job_of(kind: str, hand: Hand, *more: object, state: StateDict | None = None)
     )
 
 
-def as_is(hand: Hand, state: StateDict, *, salvage: bool = False) -> JobOf:
+def as_is(hand: Hand, state: StateDict, *, salvage: bool = False, without_broken: bool = False) -> JobOf:
     """What `write` asks for tensors under the names they have in state."""
-    return lambda destination: job_of("as-is", hand, state, destination, salvage)
+    return lambda destination: job_of("as-is", hand, state, destination, salvage, without_broken)
 
 
 def write(job: JobOf, options: Options, *, name: str, stem: str) -> Underway:
@@ -110,7 +111,7 @@ def write_button(
     *,
     key: str = "write",
     disabled: bool = False,
-    lines_of: LinesOf = written_code,
+    lines_of: LinesOf | None = None,
 ) -> bool:
     """The button, and what came of it, or how far it is; whether a written file's proofs stand there.
 
@@ -146,7 +147,7 @@ def _show(slot: str) -> Written | None:
     return held if isinstance(held, Written) else None
 
 
-def show_written(written: Written, *, key: str = "write", lines_of: LinesOf = written_code) -> None:
+def show_written(written: Written, *, key: str = "write", lines_of: LinesOf | None = None) -> None:
     """The proofs, what is not in the file, the links, and the lines that load what comes by them."""
     report = written.report
     files = _named_files(written)
@@ -162,6 +163,10 @@ def show_written(written: Written, *, key: str = "write", lines_of: LinesOf = wr
         st.caption(plain(says))
     if report.state:
         st.caption(plain(f"Taken: {report.state}."))
+    if report.broken:
+        st.warning(plain(broken_line(report.broken)), icon=":material/warning:")
+    for says in report.notes:
+        st.caption(plain(f"{says[:1].upper()}{says[1:]}".removesuffix(".") + "."))
     if report.lost:
         more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
         listed = ", ".join(what.removesuffix(".") for what in report.lost[:_LOST_SHOWN])
@@ -183,7 +188,9 @@ def show_written(written: Written, *, key: str = "write", lines_of: LinesOf = wr
             )
     if files:
         st.caption("Load what you downloaded:")
-        st.code(visible(lines_of([name for _, name in files])), language="python")
+        names = [name for _, name in files]
+        lines = lines_of(names) if lines_of is not None else written_code(names, left_out=report.left_out)
+        st.code(visible(lines), language="python")
 
 
 def _named_files(written: Written) -> list[tuple[Path, str]]:

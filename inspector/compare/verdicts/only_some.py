@@ -32,6 +32,15 @@ def _decide(diff: Diff) -> Verdict | None:
     )
     elements = sum(t.a.numel for t in trained if t.a is not None)
     share = elements / diff.totals.parameters_a if diff.totals.parameters_a else 0.0
+    differ = sum(t.numbers.changed for t in trained if t.numbers is not None)
+    # The numbers of every one of them are known, or nothing is said of how many changed.
+    count = f"{differ:,} of their {elements:,} elements; " if all(t.numbers is not None for t in trained) else ""
+    broken = sum(t.numbers.nan_b + t.numbers.infinite_b for t in diff.tensors if t.numbers is not None)
+    odd = (
+        f" The second file holds {counted(broken, 'number that is not finite', 'numbers that are not finite')} in what differs."
+        if broken
+        else ""
+    )
     beside = (
         f", beside {counted(moved, 'running statistic or counter', 'running statistics and counters')}" if moved else ""
     )
@@ -39,8 +48,8 @@ def _decide(diff: Diff) -> Verdict | None:
     return Verdict(
         id=VERDICT.id,
         title=VERDICT.title,
-        says=f"Only {counted(len(modules), 'layer')} changed: {named} ({human_share(share)} of the "
-        f"elements{beside}); the other {rest} equal to the last bit.",
+        says=f"Only {counted(len(modules), 'layer')} changed: {named} ({count}they are {human_share(share)} "
+        f"of all elements{beside}); the other {rest} equal to the last bit.{odd}",
         proved=True,
         test="the bytes of every other tensor",
         number=share,

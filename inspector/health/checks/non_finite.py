@@ -16,6 +16,7 @@ NON_FINITE = FindingKind("non-finite", Severity.ERROR, "A tensor holds NaN or in
 # Masks hold infinities on purpose; observers of quantisation that saw nothing, and a best loss not yet beaten, too.
 _FILLED = frozenset({Role.MASK, Role.BUFFER, Role.COUNTER})
 _KEPT = frozenset({Role.OTHER, Role.COUNTER, Role.BUFFER})
+_LISTED = 20
 _MASKS = ("mask", "attn_bias", "alibi")
 
 Measured = tuple[Examined, TensorStatistics]
@@ -52,6 +53,7 @@ def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
             ("numel", sum(each.numel for _, each in tensors)),
             ("tensors", len(tensors)),
             ("first", t.first_non_finite or 0),
+            *((f"tensor {n}", f"{each.name}: {_count_of(s)}{_place(s)}") for n, (each, s) in _listed(tensors)),
             ("threshold", 0),
         ),
         remedy="Masks are filled with infinity on purpose, and so is what waits for its first value."
@@ -60,17 +62,15 @@ def _finding(severity: Severity, tensors: Sequence[Measured]) -> Finding:
     )
 
 
+def _listed(tensors: Sequence[Measured]) -> Iterator[tuple[int, Measured]]:
+    """Those whose counts and places stand in the evidence."""
+    return enumerate(tensors[:_LISTED], 1)
+
+
 def _also(tensors: Sequence[Measured]) -> str:
-    """The others, each with what it holds where that is not the same for all: NaN and infinity have other causes."""
-    kinds = [_kind_of(t) for _, t in tensors]
+    """The others, each with what it holds and where: NaN and infinity have other causes."""
     names = [shown(one.name) for one, _ in tensors]
-    if len(set(kinds)) == 1:
-        return also(names)
-    return also([f"{name} ({_count_of(t)})" for name, (_, t) in zip(names, tensors, strict=True)])
-
-
-def _kind_of(t: TensorStatistics) -> tuple[bool, bool]:
-    return bool(t.nan), bool(t.infinite)
+    return also([f"{name} ({_count_of(t)}{_place(t)})" for name, (_, t) in zip(names, tensors, strict=True)])
 
 
 def _place(t: TensorStatistics) -> str:

@@ -44,13 +44,16 @@ def repaired(
     )
 
 
-def as_is(bench: Bench, file: FileRef, state: StateDict, destination: Destination, salvage: bool) -> ExportReport:
+def as_is(
+    bench: Bench, file: FileRef, state: StateDict, destination: Destination, salvage: bool, without_broken: bool
+) -> ExportReport:
     """Tensors under the names they have in `state`, which may be a part of the file's."""
     return export_as_is(
         checkpoint_of(bench, file),
         state,
         destination.place,
         salvage=salvage,
+        without_broken=without_broken,
         progress=bench.progress,
         **_how(destination),
     )

@@ -20,8 +20,8 @@ def show_code(plan: RepairPlan, name: str, spec: ArchitectureSpec | None) -> Non
     st.caption(
         "The same from the file as you have it, without the export:"
         if plan.format
-        else f"These lines load {EXPORTED}: the command in them makes it, and so does the export above as .pth, under "
-        "that name."
+        else f"These lines load {EXPORTED}: the command in them makes it, and so does the export above as .pth, "
+        "once you call it that."
     )
     code = visible(python_code(plan, file_name=name, spec=spec))
     st.code(code, language="python", height=640 if code.count("\n") > _TALL else "content")
