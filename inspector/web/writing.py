@@ -12,10 +12,10 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
+from inspector.exports.report import broken_line
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.jobs.subjects import Destination
-from inspector.exports.report import broken_line
 from inspector.keys.folding import folded_line
 from inspector.keys.written import written_code
 from inspector.progress import Stopped

@@ -127,6 +127,7 @@ def by_words(
         or not _monotone(found.pairs)
         # What stands above all of it is never compared by itself.
         or is_another_part(*roots)
+        or _reads_two_ways(found.pairs)
     )
     more = [
         pair for doubt in found.doubts if doubt.choices for pair in settled(doubt.choices[0], ordered=in_order) or ()
@@ -147,6 +148,21 @@ def by_words(
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
+
+
+def _reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
+    """Whether one name of the file's numbered blocks is another thing in one block than in the next."""
+    read_as: dict[str, str] = {}
+    for pair in pairs:
+        if pair.ours.children or not (pair.ours.path and pair.theirs.path):
+            continue
+        # A layer that is known by its number alone is as many things as there are numbers.
+        if _NUMBER.search(pair.ours.path[-1]) or _NUMBER.search(pair.theirs.path[-1]):
+            continue
+        ours, theirs = (_NUMBER.sub("0", ".".join(part.path)) for part in (pair.ours, pair.theirs))
+        if read_as.setdefault(ours, theirs) != theirs:
+            return True
+    return False
 
 
 def _crossed(pair: Counterpart) -> bool:

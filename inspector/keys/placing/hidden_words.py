@@ -42,6 +42,7 @@ def unhidden(
 
     ordered: whether both stand in their networks' order. Letters count only where that agrees: norm_b may come first.
     """
+    ordered = ordered and _runs_on(leaves) and _runs_on(places)
     done: dict[str, None] = {}
     made: list[list[str]] = []
     for side in (leaves, places):
@@ -66,6 +67,27 @@ def unhidden(
         for names, side in zip(made, (leaves, places), strict=True)
     ]
     return sides[0], sides[1], ", ".join(done)
+
+
+def _runs_on(side: Sequence[Leaf]) -> bool:
+    """Whether nothing shows that the side stands in another order than its network's: numbers run up, and a weight
+    comes before its bias. A file may have been written from behind."""
+    last: dict[str, int] = {}
+    begun: set[str] = set()
+    for leaf in side:
+        segments = leaf.name.split(".")
+        for n, segment in enumerate(segments):
+            if segment.isdecimal() and len(segment) < 5:
+                above = ".".join(segments[:n])
+                if int(segment) < last.get(above, 0):
+                    return False
+                last[above] = int(segment)
+        module, _, own = leaf.name.rpartition(".")
+        if own == "bias":
+            begun.add(module)
+        elif own == "weight" and module in begun:
+            return False
+    return True
 
 
 def _dotted(names: Sequence[str], ordered: bool) -> list[str]:

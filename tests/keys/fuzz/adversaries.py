@@ -238,7 +238,7 @@ def channels_permuted(scene: Scene, rng: random.Random) -> bool:
     i = rng.choice(fitting)
     row = scene.rows[i]
     scene.rows[i] = replace(row, value=row.value.flip(0).contiguous())
-    scene.lied.add(str(row.place))
+    scene.lied |= _held_in(scene, str(row.place), row.value)
     return True
 
 
