@@ -57,8 +57,10 @@ def choose(who: Visitor, row: int) -> None:
     who.settle()
 
 
-def show(who: Visitor, part: str) -> None:
+def show(who: Visitor, part: str, says: str) -> None:
+    """says: what stands under its table; until then that of another part may be there, with as many rows."""
     who.page.get_by_test_id("stButtonGroup").get_by_text(part, exact=True).click()
+    who.page.get_by_text(says).wait_for()
     who.settle()
 
 
@@ -73,7 +75,7 @@ def test_from_a_search_to_two_files_held_against_each_other(on_zoo: Visitor) -> 
     choose(on_zoo, 0)
     page.get_by_text("No finding in the audit.").wait_for()
 
-    show(on_zoo, "Copies")
+    show(on_zoo, "Copies", "The same weights: every tensor of the network")
     weights, files = rows_of(on_zoo, 2)
     assert weights[:2] == ["same weights", "3"] and files[:2] == ["same bytes", "2"]
     choose(on_zoo, 0)
@@ -81,10 +83,10 @@ def test_from_a_search_to_two_files_held_against_each_other(on_zoo: Visitor) -> 
     for name in ("base.pth", "base.safetensors", "copy.safetensors"):
         page.get_by_test_id("stMarkdown").get_by_text(f"zoo/{name}").wait_for()
 
-    show(on_zoo, "Shared tensors")
+    show(on_zoo, "Shared tensors", "Equal in type, shape and every byte")
     assert sorted(int(row[1]) for row in rows_of(on_zoo, 6)) == [3, 5, 5, 5, 5, 5]
 
-    show(on_zoo, "Shared trunks")
+    show(on_zoo, "Shared trunks", "Files of one trunk share")
     pairs = rows_of(on_zoo, 4)
     (tuned,) = [place for place, row in enumerate(pairs) if row[1] == "zoo/tune1.safetensors"]
     choose(on_zoo, tuned)
