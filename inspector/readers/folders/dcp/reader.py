@@ -17,7 +17,7 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.joined_source import SliceSource
 from inspector.checkpoint.layout import row_major
 from inspector.checkpoint.reopening_source import MOST_HELD_OPEN, BriefSource
-from inspector.checkpoint.source import ByteSource
+from inspector.checkpoint.source import ByteSource, is_distant
 from inspector.checkpoint.types import Checkpoint, Part, Storage, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import CorruptFile, LimitExceeded, ReadError, UnknownFormat
@@ -27,7 +27,7 @@ from inspector.readers.finish import FileContent, finished
 from inspector.readers.folder import Folder, leads_outside
 from inspector.readers.folders.dcp.chunk import ChunkSource, mismatch
 from inspector.readers.folders.dcp.findings import Losses, observe
-from inspector.readers.folders.dcp.metadata import Contents, Slice, TensorEntry, read_contents
+from inspector.readers.folders.dcp.metadata import Chunk, Contents, Slice, TensorEntry, read_contents
 from inspector.readers.folders.dcp.pickle import follow
 from inspector.readers.folders.value_tree import ValueTree, below, tensor_value
 from inspector.readers.join import join, rebase
@@ -38,6 +38,8 @@ _RANK_METADATA = re.compile(r"__\d+\.metadata")
 _MARK = b"torch.distributed.checkpoint"
 _MOST_CELLS = 1_000_000
 _MOST_CHECKED = 500
+# Across a network each is a round trip or two, and of thousands of ranks nobody waits for all.
+_MOST_ASKED_FOR = 8
 # Said of files that torch.load opens; this folder is opened by other functions.
 _NOT_HERE = frozenset({"weights-only-refuses", "unnamed-tensors"})
 
@@ -53,16 +55,19 @@ def find_folders(folder: Folder) -> dict[str, list[str]]:
     for inside, paths in found.items():
         # One of all ranks together stands before those of single ranks.
         whole = [p for p in paths if p.rpartition("/")[2] == METADATA]
-        ours = [p for p in whole or sorted(paths, key=lambda p: (len(p), p)) if is_metadata(folder.open(p))]
+        ranked = whole or sorted(paths, key=lambda p: (len(p), p))
+        ours = [p for p in ranked if is_metadata(folder.open(p), is_whole=bool(whole))]
         if ours:
             chosen[inside] = ours
     return {"": chosen[""]} if "" in chosen else chosen
 
 
-def is_metadata(source: ByteSource) -> bool:
-    """Whether a file begins as the pickle of torch.distributed.checkpoint's metadata."""
+def is_metadata(source: ByteSource, *, is_whole: bool = False) -> bool:
+    """Whether a file begins as the pickle of torch.distributed.checkpoint's metadata. is_whole: there is one for all
+    ranks, so that what a network gave of it is kept for whoever reads it next."""
     head = source.read(0, min(400, source.size))
-    source.close()
+    if not (is_whole and is_distant(source)):
+        source.close()
     return head[:1] in (b"\x80", b"c", b"(") and _MARK in head
 
 
@@ -278,11 +283,9 @@ class _Assembly:
         return opening.file(Peek(SliceSource(source, at.offset, at.nbytes, name), opening))
 
     def check_chunks(self) -> None:
-        """Open the headers of the first chunks, one of each tensor first: do they hold what the metadata says?"""
-        chunks = [(e, c) for e in self.contents.tensors.values() for c in e.chunks[:1]]
-        if len(chunks) < _MOST_CHECKED:
-            chunks += [(e, c) for e in self.contents.tensors.values() for c in e.chunks[1:]]
-        for entry, chunk in chunks[:_MOST_CHECKED]:
+        """Open the headers of the first chunks: do they hold what the metadata says?"""
+        checked = self.first_chunks()
+        for entry, chunk in checked:
             file = self.files.get(chunk.at.file) if chunk.at is not None else None
             if file is None or file.source is None or chunk.at is None or chunk.at.transforms:
                 continue
@@ -297,12 +300,22 @@ class _Assembly:
             if wrong:
                 self.losses.unreadable.append(f"{entry.name[:80]} {wrong}")
             self.inner.append((f"{entry.name[:80]} in {chunk.at.file}", replace(made, tensors=(), storages={})))
-        left = self.contents.chunks - _MOST_CHECKED
+        left = self.contents.chunks - len(checked)
         if left > 0:
             self.skipped.append(
                 f"The headers of {counted(left, 'chunk')} of tensors were not opened; torch loads chunks of tensors "
                 "with weights_only=True, and everything else here was looked at."
             )
+
+    def first_chunks(self) -> list[tuple[TensorEntry, Chunk]]:
+        """One of each tensor first; of files across a network, one of each of the first few files."""
+        chunks = [(e, c) for e in self.contents.tensors.values() for c in e.chunks[:1]]
+        if len(chunks) < _MOST_CHECKED:
+            chunks += [(e, c) for e in self.contents.tensors.values() for c in e.chunks[1:]]
+        if any(file.source is not None and is_distant(file.source) for file in self.files.values()):
+            first = {chunk.at.file: (entry, chunk) for entry, chunk in reversed(chunks) if chunk.at is not None}
+            return [first[name] for name in sorted(first)[:_MOST_ASKED_FOR]]
+        return chunks[:_MOST_CHECKED]
 
     def named(self, info: TensorInfo) -> TensorInfo:
         """Known by its key in its mapping, as in every other format; by its dotted path in a list."""
