@@ -29,8 +29,8 @@ Stretches = Sequence[NDArray[np.float32]]
 
 
 class Proof(StrEnum):
-    """By what a tensor was recognised, the surest first. LATTICE: what torch's generator makes, bit for bit. SCALED: the
-    same but for a factor that all its numbers share, as weight decay is. EDGE: the hard edge of a uniform distribution.
+    """By what a tensor was recognised, the surest first. LATTICE: what torch's generator makes, bit for bit. SCALED:
+    the same but for a factor that all its numbers share, as weight decay is. EDGE: the hard edge of a uniform distribution.
     SPREAD: mean, deviation and shape, which short training leaves as they are."""
 
     LATTICE = "lattice"
@@ -70,8 +70,8 @@ WINDOW = 64
 # More zeros than so many times those to be expected, and one, are no chance. uniform_ makes one of 2^24 numbers zero.
 _CHANCE_ZEROS = 10
 _SMALLEST = {"float16": 2.0**-24, "float32": 2.0**-24}
-# Before a tensor is said to be as it was, all of it is read, in pieces: a batch moves a few rows of an embedding. Of one
-# with more elements only so many stretches.
+# Before a tensor is said to be as it was, all of it is read, in pieces: a batch moves a few rows of an embedding. Of
+# one with more elements only so many stretches.
 _WHOLE, _PIECE, _STRETCHES = 1 << 26, 1 << 20, 64
 # A larger share on the lattice is no chance: the other numbers moved.
 _PARTLY = 0.3
@@ -119,9 +119,9 @@ def unless_partly(shaped: Freshness, stretches: Stretches) -> Freshness:
     """Nothing is claimed of a tensor of which a part is on the lattice still: the rest moved."""
     of = shaped.initialiser
     claimed = shaped.standing in (Standing.FRESH, Standing.LIKELY)
-    if claimed and stretches and of is not None and of.family is Family.UNIFORM:
-        if share_on_uniform_lattice(stretches, of.scale) > _PARTLY:
-            return replace(shaped, standing=Standing.UNSURE)
+    uniform = claimed and of is not None and of.family is Family.UNIFORM
+    if of is not None and uniform and share_on_uniform_lattice(stretches, of.scale) > _PARTLY:
+        return replace(shaped, standing=Standing.UNSURE)
     return shaped
 
 

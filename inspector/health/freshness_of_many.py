@@ -114,8 +114,8 @@ def _draw(
     spreads: Sequence[Flags],
     alone: Flags,
 ) -> dict[int, Freshness]:
-    """Sets by which candidate torch's generator made each, in the order of `freshness._on_lattice`; gives those that are
-    normal numbers. alone: one large element among many."""
+    """Sets by which candidate torch's generator made each, in the order of `freshness._on_lattice`; gives those that
+    are normal numbers. alone: one large element among many."""
     for k, edge in edges.items():
         asked = np.flatnonzero((drawn == _NONE) & edge)
         if len(asked):

@@ -37,8 +37,8 @@ STEPS = 1 << 24
 FEWEST = 16
 FEWEST_ON_LATTICE = 8
 FEWEST_RADII = 6
-# Rounding takes angles below _SHARP radians, and radii with u r^2 below _ROUND, no further than 0.31 from a whole number
-# (of 8 million numbers each of four deviations). Of what moved, 28 % lie beyond.
+# Rounding takes angles below _SHARP radians, and radii with u r^2 below _ROUND, no further than 0.31 from a whole
+# number (of 8 million numbers each of four deviations). Of what moved, 28 % lie beyond.
 FURTHEST = 0.36
 _SHARP = 0.5
 _ROUND = 0.1

@@ -1,4 +1,4 @@
-"""Tensors of which an optimizer moved some rows, or only decayed all, are not said to be unchanged since initialisation."""
+"""What an optimizer moved in some rows, or only decayed, is not said to be unchanged since initialisation."""
 
 from __future__ import annotations
 

@@ -36,11 +36,10 @@ def _decide(diff: Diff) -> Verdict | None:
     # The numbers of every one of them are known, or nothing is said of how many changed.
     count = f"{differ:,} of their {elements:,} elements; " if all(t.numbers is not None for t in trained) else ""
     broken = sum(t.numbers.nan_b + t.numbers.infinite_b for t in diff.tensors if t.numbers is not None)
-    odd = (
-        f" The second file holds {counted(broken, 'number that is not finite', 'numbers that are not finite')} in what differs."
-        if broken
-        else ""
-    )
+    odd = ""
+    if broken:
+        count_of_broken = counted(broken, "number that is not finite", "numbers that are not finite")
+        odd = f" The second file holds {count_of_broken} in what differs."
     beside = (
         f", beside {counted(moved, 'running statistic or counter', 'running statistics and counters')}" if moved else ""
     )

@@ -155,7 +155,7 @@ def _callers(value: Value) -> dict[str, GlobalVerdict]:
 
 
 def _may_take(use: GlobalUse) -> bool:
-    """Whether it may be called with what else the file holds: an object that stands at several places is shown at one."""
+    """Whether it may be called with what else the file holds: what stands at several places is shown at one."""
     return use.verdict is not GlobalVerdict.KNOWN and use.reach in (Reach.RUNS, Reach.MAY_RUN)
 
 
@@ -188,8 +188,8 @@ def _plain_texts(texts: Sequence[str], beside: Sequence[str]) -> Finding:
             remedy="Only a program that takes it for code would run it.",
         )
     return PROGRAM_IN_TEXT.found(
-        f"{says}It stands as a value where it is shown; but a load also imports {', '.join(n[:80] for n in beside[:3])}, "
-        "and whether that is handed it elsewhere was not followed.",
+        f"{says}It stands as a value where it is shown; but a load also imports "
+        f"{', '.join(n[:80] for n in beside[:3])}, and whether that is handed it elsewhere was not followed.",
         severity=Severity.NOTICE,
         evidence=_texts(texts),
         remedy="Do not load the file with pickle or torch.load(weights_only=False), whoever sent it.",
