@@ -30,8 +30,8 @@ Stretches = Sequence[NDArray[np.float32]]
 
 class Proof(StrEnum):
     """By what a tensor was recognised, the surest first. LATTICE: what torch's generator makes, bit for bit. SCALED:
-    the same but for a factor that all its numbers share, as weight decay is. EDGE: the hard edge of a uniform distribution.
-    SPREAD: mean, deviation and shape, which short training leaves as they are."""
+    the same but for a factor that all its numbers share, as weight decay is. EDGE: the hard edge of a uniform
+    distribution. SPREAD: mean, deviation and shape, which short training leaves as they are."""
 
     LATTICE = "lattice"
     SCALED = "scaled lattice"

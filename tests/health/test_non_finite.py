@@ -27,7 +27,7 @@ def test_tensors_are_grouped_by_severity(tmp_path: Path) -> None:
     state["attn.mask"] = torch.full((4, 4), -INF).triu(1)
     error, note = observe(tmp_path, state, "non-finite")
     assert (error.severity, note.severity) == (Severity.ERROR, Severity.NOTICE)
-    assert error.says.endswith("; also layers.1.fc.weight, layers.2.fc.weight, layers.3.fc.weight and 1 more.")
+    assert error.says.endswith("layers.3.fc.weight (16 NaN (100 %), the first at [0, 0]) and 1 more.")
     assert len(error.subjects) == 5 and number(error, "nan") == 80
     assert note.subjects == ("attn.mask",) and number(note, "infinite") == 6
 
@@ -38,7 +38,8 @@ def test_each_tensor_is_told_with_what_it_holds(tmp_path: Path) -> None:
     found = only(observe(tmp_path, {"a.weight": first, "b.weight": second, "c.weight": third}, "non-finite"))
     assert found.says == (
         "a.weight holds 1 NaN (4.2 %) among 24, the first at [1, 2]; "
-        "also b.weight (8 infinite numbers), c.weight (1 NaN (5.0 %) and 1 infinite number)."
+        "also b.weight (8 infinite numbers, the first at [2, 0]), "
+        "c.weight (1 NaN (5.0 %) and 1 infinite number, the first at [0, 0])."
     )
 
 
