@@ -199,7 +199,8 @@ def _summary() -> str:
     squeezed = sum(
         path.stat().st_size if path.suffix == ".packed" else len(_packed(path.read_bytes())) for path in files
     )
-    return f"site/dist: {len(files)} files, {plain / 1e6:.2f} MB as they lie, {squeezed / 1e6:.2f} MB where text is gzipped"
+    sizes = f"{plain / 1e6:.2f} MB as they lie, {squeezed / 1e6:.2f} MB where a server gzips text"
+    return f"site/dist: {len(files)} files, {sizes}"
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector.browser.pieces import own_words
 from inspector.findings import Severity
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
 from inspector.render.page_report.words import WORDS, mono, table
-from inspector.render.page_words import in_page_words
 from inspector.units import human_bytes, human_count
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def scan(folder: str, progress: Progress = silent) -> dict[str, Any]:
     survey: Survey = check(request, progress=progress).survey
     rows = sorted(survey.rows, key=lambda row: (-_rank(row), row.path))
     return {
-        "says": in_page_words(summary_line(survey)),
+        "says": own_words(summary_line(survey)),
         "rows": [_row(row) for row in rows],
-        "skipped": [in_page_words(line) for line in survey.skipped],
+        "skipped": [own_words(line) for line in survey.skipped],
     }
 
 
@@ -56,7 +56,7 @@ def _row(row: SurveyRow) -> dict[str, Any]:
         "nbytes": row.nbytes,
         "tensors": f"{row.tensors:,}" if read else "",
         "parameters": human_count(row.parameters) if read else "",
-        "says": "" if quiet else in_page_words(row.says),
+        "says": "" if quiet else own_words(row.says),
         "opens": read and not row.member,
     }
 
@@ -66,10 +66,10 @@ def explain_error(text: str, opened: Opened | None) -> str:
     from inspector.error_messages.explain import explain_error as ask
 
     report = ask(text, checkpoint=opened.checkpoint if opened is not None else None)
-    html = f"<p><b>{escaped(in_page_words(report.says))}</b></p>"
+    html = f"<p><b>{escaped(own_words(report.says))}</b></p>"
     html += "".join(_error(error, alone=len(report.errors) == 1) for error in report.errors)
     if report.file:
-        html += "<h3>This file</h3>" + "".join(f"<p>{escaped(in_page_words(line))}</p>" for line in report.file)
+        html += "<h3>This file</h3>" + "".join(f"<p>{escaped(own_words(line))}</p>" for line in report.file)
     html += f"<pre>{escaped(report.code)}</pre>" if report.code else ""
     return html + "".join(f'<p class="soft">Not read: {escaped(what)}</p>' for what in report.skipped)
 
@@ -80,7 +80,7 @@ def _error(error: PastedError, *, alone: bool) -> str:
     for word, cause in zip(("Either", "Or"), error.causes, strict=False):
         html += f"<p><b>{word}</b> {escaped(cause.says)} Sign: {escaped(cause.sign)}.</p>"
     html += f"<p>{escaped(error.why)}</p><ol>"
-    html += "".join(f"<li>{escaped(in_page_words(step))}</li>" for step in error.steps) + "</ol>"
+    html += "".join(f"<li>{escaped(own_words(step))}</li>" for step in error.steps) + "</ol>"
     if error.keys is not None and error.keys.renamings:
         rows = [
             (

@@ -6,12 +6,13 @@ that not even a mistake here lets a name from a file become markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inspector.findings import Severity
+from inspector.render.html_text import escaped
 from inspector.render.page_report.sections import card
-from inspector.render.page_report.words import LOADING_WORDS, WORDS, mono, more, table
+from inspector.render.page_report.words import WORDS, mono, more, table
 from inspector.render.page_words import in_page_words
 from inspector.units import human_shape
 
@@ -22,25 +23,38 @@ if TYPE_CHECKING:
 
 _FINDINGS, _OF_A_KIND = 60, 5
 _NAMED = 3
+# Of the app's pages, what this one has not.
+_ELSEWHERE = (('("With its optimizer" on the Repair page)', "(in the app, with torch)"),)
+
+
+def own_words(text: str) -> str:
+    """The pages' words, less what is only there."""
+    text = in_page_words(text)
+    for phrase, words in _ELSEWHERE:
+        text = text.replace(phrase, words).replace(escaped(phrase), words)
+    return text
 
 
 def finding_cards(
-    findings: Sequence[Finding], checkpoint: Checkpoint | None = None, *, loading: bool = False
+    findings: Sequence[Finding], checkpoint: Checkpoint, of_keys: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Worst first, each with the way to what it speaks of: {"html", "tab", "find"}."""
+    """Worst first, each with the way to what it speaks of: {"html", "tab", "find"}. of_keys: ids of what the Repair
+    page speaks of."""
     kinds: dict[tuple[Severity, str], int] = {}
     cards: list[dict[str, Any]] = []
-    code = {use.name for use in checkpoint.globals} if checkpoint is not None else set()
-    tensors = {tensor.name for tensor in checkpoint.tensors} if checkpoint is not None else set()
+    code = {use.name for use in checkpoint.globals}
+    tensors = {tensor.name for tensor in checkpoint.tensors}
     for finding in findings:
         kinds[finding.severity, finding.id] = kinds.get((finding.severity, finding.id), 0) + 1
         if kinds[finding.severity, finding.id] > _OF_A_KIND or len(cards) >= _FINDINGS:
             continue
-        html = in_page_words(card(finding, LOADING_WORDS if loading else WORDS))
+        html = own_words(card(finding, WORDS))
         named = [name for name in finding.subjects if name in tensors][:_NAMED]
-        tab, find = (
-            ("contents", "") if code.intersection(finding.subjects) else ("tensors", named[0]) if named else ("", "")
-        )
+        tab, find = ("tensors", named[0]) if named else ("", "")
+        if finding.id in of_keys:
+            tab, find = "repair", ""
+        elif code.intersection(finding.subjects):
+            tab, find = "contents", ""
         cards.append({"html": html, "tab": tab, "find": find})
     left = len(findings) - len(cards)
     return [*cards, *([{"html": more(left, "finding"), "tab": "", "find": ""}] if left else [])]
@@ -49,7 +63,6 @@ def finding_cards(
 def globals_table(uses: Iterable[GlobalUse]) -> str:
     """A row per name: verdict and reason, where it sits, what it would be called with, as the Contents page has it."""
     from inspector.checkpoint.types import GlobalVerdict
-    from inspector.render.html_text import escaped
 
     tones = {GlobalVerdict.DANGEROUS: "error", GlobalVerdict.UNKNOWN: "notice", GlobalVerdict.KNOWN: "info"}
     rows = [
@@ -67,7 +80,6 @@ def globals_table(uses: Iterable[GlobalUse]) -> str:
 
 def proofs_table(proofs: Iterable[Proof]) -> str:
     """What was proven of a written file."""
-    from inspector.render.html_text import escaped
 
     words = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "unknown")}
     rows = [

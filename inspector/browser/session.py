@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from inspector.browser import documents, others, views, writing
+from inspector.browser.pieces import own_words
 from inspector.errors import InspectorError, UsageError
 from inspector.progress import Progress, silent
-from inspector.render.page_words import in_page_words
 
 
 class Session:
@@ -43,7 +43,7 @@ class Session:
             asked = json.loads(text)
             return json.dumps({"ok": True, "value": self._questions[asked["ask"]](asked)})
         except InspectorError as error:
-            return json.dumps({"ok": False, "says": in_page_words(error.says), "hint": in_page_words(error.hint)})
+            return json.dumps({"ok": False, "says": own_words(error.says), "hint": own_words(error.hint)})
         except MemoryError:
             return json.dumps({"ok": False, "says": "The page ran out of memory for this.", "hint": _APP})
         except RecursionError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import diagnosis, own_target
-from inspector.browser.pieces import finding_cards, globals_table, tensor_rows
+from inspector.browser.pieces import finding_cards, globals_table, own_words, tensor_rows
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import InspectorError
 from inspector.file_report.make import report_of
@@ -15,7 +15,6 @@ from inspector.overview import unfollowed
 from inspector.render.html_text import escaped
 from inspector.render.page_report import sections
 from inspector.render.page_report.words import folded, section, table
-from inspector.render.page_words import in_page_words
 from inspector.render.tree_html import module_branch, tree_html, value_branch
 from inspector.render.visible import visible
 from inspector.units import counted, human_bytes
@@ -60,11 +59,13 @@ def overview(opened: Opened) -> dict[str, Any]:
     return {
         "name": visible(checkpoint.origin.name),
         "line": [report.file.format_says, human_bytes(report.file.nbytes)],
-        "answers": in_page_words(sections.answers(report)),
+        "answers": own_words(sections.answers(report)),
         "topics": [answer.topic.value for answer in report.answers],
         "numbers": sections.numbers(report),
-        "findings": finding_cards(report.findings, checkpoint),
-        "about": in_page_words(sections.the_file(report) + sections.not_examined(report)),
+        "findings": finding_cards(
+            report.findings, checkpoint, {f.id for f in report.repair.findings} if report.repair else ()
+        ),
+        "about": own_words(sections.the_file(report) + sections.not_examined(report)),
         "weights": bool(report.tensors),
         "tensors": len(checkpoint.tensors),
     }
@@ -84,7 +85,7 @@ def contents(opened: Opened) -> dict[str, Any]:
     )
     if program:
         program = f"<p>It lies in the file and was read as text. None of it was run.</p>{program}"
-    skipped = table(("What and why",), [(escaped(in_page_words(said)),) for said in checkpoint.skipped])
+    skipped = table(("What and why",), [(escaped(own_words(said)),) for said in checkpoint.skipped])
     return {
         "html": section("Code named in the file", inside)
         + section("Program text", program)
@@ -121,7 +122,7 @@ def tensors(opened: Opened) -> dict[str, Any]:
 def architecture(opened: Opened) -> dict[str, Any]:
     """What it was recognised as, sizes by module, the tree."""
     state = opened.checkpoint.weights
-    html = in_page_words(sections.architecture(opened.report))
+    html = own_words(sections.architecture(opened.report))
     told = opened.inspection.recognition.structure if opened.inspection.recognition else None
     if told is not None and told.claims:
         from inspector.architectures.structure.wording import notation
@@ -148,7 +149,7 @@ def repair(opened: Opened) -> dict[str, Any]:
         target = opened.target or own_target(checkpoint, checkpoint.weights)
     except InspectorError as error:
         return {"target": "", "html": f"<p>{escaped(error.says)}</p><p class=\"soft\">{escaped(error.hint)}</p>",
-                "questions": [], "accepts": [], "ready": False, "loads": False, "findings": []}  # fmt: skip
+                "questions": [], "accepts": [], "ready": False, "loads": False}  # fmt: skip
     if opened.target is None and not opened.accept and not opened.choose and not opened.partial:
         keys = diagnosis(checkpoint, target)
     else:
@@ -163,10 +164,9 @@ def repair(opened: Opened) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "target": visible(keys.target),
-        "html": in_page_words(sections.repair(report)),
+        "html": own_words(sections.repair(report)),
         "questions": questions,
         "accepts": list(plan.needs_accept) if plan else [],
         "ready": plan is not None and plan.complete,
         "loads": keys.loads,
-        "findings": [],
     }

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import own_target
-from inspector.browser.pieces import proofs_table
+from inspector.browser.pieces import own_words, proofs_table
 from inspector.errors import ExportError
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
-from inspector.render.page_words import in_page_words
 from inspector.units import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -84,12 +83,12 @@ def _convert(opened: Opened, where: Path, writer: str, salvage: bool, progress: 
 
 
 def _told(report: ExportReport, says: str) -> str:
-    lost = "".join(f"<li>{escaped(in_page_words(line))}</li>" for line in report.lost)
+    lost = "".join(f"<li>{escaped(own_words(line))}</li>" for line in report.lost)
     return (
         (f"<p>{escaped(says)}</p>" if says else "")
         + f"<p>{escaped(report.name)}: {counted(report.tensors, 'tensor')}, {human_bytes(report.nbytes)}.</p>"
         + (f'<p class="line"><span>sha256 <code>{escaped(report.sha256)}</code></span></p>' if report.sha256 else "")
         + "<h3>Verified</h3>"
-        + in_page_words(proofs_table(report.verification.proofs))
+        + own_words(proofs_table(report.verification.proofs))
         + (f"<h3>Not carried over</h3><ul>{lost}</ul>" if lost else "")
     )

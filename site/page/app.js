@@ -37,6 +37,7 @@ function say(text, hint = "") {
 function state(text, busy = false) {
   at("state").textContent = text;
   at("stop").hidden = !busy;
+  document.documentElement.dataset.busy = String(busy);
 }
 
 function progress(what) {

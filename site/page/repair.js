@@ -17,7 +17,7 @@ export async function writeControls(place, { path, kind, ask, write, label, disa
 }
 
 export function repairView(view, answer, { path, ask, client, write }) {
-  const chosen = { target: "", keys: "", other: "", accept: [], choose: {} };
+  const chosen = { target: "", keys: "", other: "", accept: [], choose: {}, partial: false };
 
   async function again() {
     const next = await ask({ ask: "repair", path, ...chosen }, "Comparing");
@@ -74,8 +74,17 @@ export function repairView(view, answer, { path, ask, client, write }) {
       };
       return element("label", {}, box, ` Do it all the same: ${rule}`);
     });
+    const part = element("input", { type: "checkbox", checked: chosen.partial });
+    part.onchange = () => {
+      chosen.partial = part.checked;
+      again();
+    };
+    const enough = element("label", {}, part, " A part is enough: places that nothing fills keep the model's initial values");
     const out = element("div");
-    body.replaceChildren(report, ...questions, ...accepts, element("h2", { textContent: "A file that loads" }), out);
+    body.replaceChildren(
+      ...[report, ...questions, ...accepts, now.target ? enough : null, element("h2", { textContent: "A file that loads" }), out]
+        .filter(Boolean),
+    );
     if (now.ready) writeControls(out, { path, kind: "repair", ask, write, label: now.loads ? "Write it" : "Repair" });
     else out.append(element("p", { className: "soft", textContent: "Nothing is written before the repair is complete." }));
   }

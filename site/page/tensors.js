@@ -25,7 +25,7 @@ export function tensorTable(place, answer, find) {
   const body = element("div", { className: "rows", role: "rowgroup" });
   const view = element(
     "div",
-    { className: "tensors", role: "table", tabIndex: 0, "aria-label": "Tensors" },
+    { className: "tensor-table", role: "table", tabIndex: 0, "aria-label": "Tensors" },
     element("div", { role: "rowgroup", className: "headgroup" }, head),
     body,
   );

@@ -1,7 +1,7 @@
 """A stand-in for NumPy in the browser, where there is none: what moves, compares and counts the bytes of tensors.
 
-Pyodide's NumPy is published nowhere but on its own network of servers, and a page that asks for nothing but its own
-files cannot have it. What is here gives NumPy's results to the bit (tests/site compares the two); everything else raises
+Pyodide's NumPy comes from its own network of servers alone, and a page that asks for nothing but its own files cannot
+have it. What is here gives NumPy's results to the bit (tests/site compares the two); everything else raises
 `MissingLibrary`, which is an answer of the program: refused, never guessed.
 """
 
@@ -22,7 +22,7 @@ float16, float32, float64 = (SCALARS[f"float{n}"] for n in (16, 32, 64))
 int8, int16, int32, int64 = (SCALARS[f"int{n}"] for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (SCALARS[f"uint{n}"] for n in (8, 16, 32, 64))
 bool_, complex64, complex128, intp = SCALARS["bool"], SCALARS["complex64"], SCALARS["complex128"], int64
-bool = bool_  # noqa: A001
+bool = bool_
 nan, inf = math.nan, math.inf
 
 
@@ -161,7 +161,7 @@ def isfinite(given: ndarray) -> ndarray:
 
 
 def isnan(given: ndarray) -> ndarray:
-    return given != given  # noqa: PLR0124
+    return given != given
 
 
 def less(one: ndarray, other: Any) -> ndarray:

@@ -49,7 +49,7 @@ class ndarray:
     @property
     def shape(self) -> Shape:
         # Another tuple each time, as NumPy gives it: a pickle writes what is one object once.
-        return tuple(list(self._shape))
+        return tuple(size for size in self._shape)
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class ndarray:
         return self.size * self.itemsize
 
     @property
-    def T(self) -> ndarray:  # noqa: N802
+    def T(self) -> ndarray:
         return self.transpose()
 
     @property
@@ -363,8 +363,11 @@ def _refused(name: str) -> Callable[..., Any]:
     return refusal
 
 
-for _name in ("truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rshift", "iadd", "isub", "imul",
-              "itruediv", "iand", "ior", "ilshift", "irshift", "array_ufunc", "rmod", "rand", "ror", "rxor"):  # fmt: skip
+_REFUSED = (
+    *("truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rshift", "iadd", "isub", "imul", "itruediv"),
+    *("iand", "ior", "ilshift", "irshift", "array_ufunc", "rmod", "rand", "ror", "rxor"),
+)
+for _name in _REFUSED:
     setattr(ndarray, f"__{_name}__", _refused(f"__{_name}__"))
 
 

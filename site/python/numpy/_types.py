@@ -42,10 +42,9 @@ class dtype:
         return f"{'|' if self.itemsize == 1 else self.order}{self.kind}{self.itemsize}"
 
     def __eq__(self, other: object) -> bool:
-        try:
-            known = as_dtype(other)
-        except Exception:
+        if not isinstance(other, dtype | str | type):
             return NotImplemented
+        known = as_dtype(other)
         return (self.kind, self.itemsize, self.order) == (known.kind, known.itemsize, known.order)
 
     def __hash__(self) -> int:
