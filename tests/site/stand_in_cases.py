@@ -34,7 +34,7 @@ def cases() -> dict[str, object]:
         found[f"turned {axes}"] = np.ascontiguousarray(block.transpose(axes))
         found[f"turned and cut {axes}"] = block.transpose(axes)[:1].copy()
     found["flipped"] = np.flip(block, (1, 3)).copy()
-    found["rows"] = block[0, [2, 0]]
+    found["rows"] = block[0][[2, 0]]
     found["columns"] = np.ascontiguousarray(block[:, 1:3])
     found["joined"] = np.concatenate([block, block[:, ::-1]], 1)
     found["strided"] = np.ascontiguousarray(as_strided(block.reshape(-1), (4, 3), (6, 2)))
