@@ -314,6 +314,8 @@ function begin() {
   client.addEventListener("started", () => {
     state("Ready. Nothing leaves this page.");
     document.documentElement.dataset.ready = String(client.started);
+    // Not before: what it keeps lies in the browser's cache by now, and is not fetched a second time.
+    if ("serviceWorker" in navigator) navigator.serviceWorker.register("./sw.js").catch(() => {});
   });
   client.addEventListener("failed", ({ detail }) => {
     state("");
@@ -326,7 +328,6 @@ function begin() {
     hand = null;
   });
   listen();
-  if ("serviceWorker" in navigator) navigator.serviceWorker.register("./sw.js").catch(() => {});
 }
 
 begin();

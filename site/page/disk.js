@@ -13,6 +13,7 @@ const BLOCK = 1 << 18; // Small reads come in great number, and each costs a rou
 const MOST_BLOCKS = 32;
 // Without a private disk a new file is held in memory.
 const MOST_IN_MEMORY = 1_000_000_000;
+const A_DAY = 86_400_000;
 
 export function openDisk(FS) {
   const reader = new FileReaderSync();
@@ -204,7 +205,7 @@ export function openDisk(FS) {
       const folder = `/written/${++mounts}`;
       FS.mkdirTree(folder);
       const place = await privateDisk();
-      const store = place ? await diskStore(place, `written-${mounts}`) : memoryStore();
+      const store = place ? await diskStore(place, mounts) : memoryStore();
       const estimate = place ? await navigator.storage.estimate() : { quota: MOST_IN_MEMORY, usage: 0 };
       const root = writtenFolder([store], Math.floor(Math.max(0, estimate.quota - estimate.usage) / 4096) * 4096);
       FS.mount(root, {}, folder);
@@ -234,12 +235,13 @@ async function privateDisk() {
   }
 }
 
-async function diskStore(folder, name) {
-  // What an earlier visit left is not needed any more, unless another window is writing there.
+async function diskStore(folder, number) {
+  // What was written a day ago has been saved, or is not wanted.
   for await (const [old] of folder.entries()) {
-    if (old !== name) await folder.removeEntry(old).catch(() => {});
+    const time = Number(old.split("-")[1] ?? 0);
+    if (Date.now() - time > A_DAY) await folder.removeEntry(old).catch(() => {});
   }
-  const handle = await folder.getFileHandle(`${name}-${Date.now()}`, { create: true });
+  const handle = await folder.getFileHandle(`written-${Date.now()}-${number}`, { create: true });
   const access = await handle.createSyncAccessHandle();
   access.truncate(0);
   let open = true;
