@@ -79,7 +79,7 @@ class Session:
             second = open_checkpoint(other)
             opened.target = target_of_checkpoint(second, f"file:{second.origin.name}")
         elif keys:
-            names = [line.strip() for line in keys.splitlines() if line.strip()]
+            names = tuple(line.strip() for line in keys.splitlines() if line.strip())
             opened.target = target_of_keys(names, "keys:pasted")
         elif text:
             recognition = opened.inspection.recognition

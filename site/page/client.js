@@ -6,7 +6,6 @@ export class Client extends EventTarget {
   #worker;
   #waiting = new Map();
   #ids = 0;
-  #files = [];
   #watch;
 
   constructor() {
