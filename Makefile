@@ -10,7 +10,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 SAMPLES := sample_models/files/.made
 
-.PHONY: app test quick thorough check static bench fuzz samples screenshots docs clean
+.PHONY: app test quick thorough check static bench fuzz samples screenshots docs site site-serve clean
 .DEFAULT_GOAL := app
 
 app: $(VENV)/.app $(SAMPLES)
@@ -57,8 +57,19 @@ screenshots: $(VENV)/.test $(SAMPLES)
 docs: $(VENV)/.test
 	$(PY) scripts/build_docs.py
 
+# The page that needs no server: static files in site/dist. Needs npm, and nothing else that is here needs it.
+site: $(VENV)/.app site/node_modules/.made
+	$(PY) site/build.py
+
+site-serve: site
+	$(PY) site/serve.py
+
+site/node_modules/.made: site/package-lock.json
+	npm ci --prefix site --no-audit --no-fund
+	@touch $@
+
 clean:
-	rm -rf $(VENV) sample_models/files build *.egg-info
+	rm -rf $(VENV) sample_models/files build *.egg-info site/dist site/node_modules
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: none was found on the PATH."; exit 1; }

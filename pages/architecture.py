@@ -5,6 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from inspector.overview import say_program
+from inspector.render.page_words import in_page_words
 from inspector.web import (
     architecture,
     assumptions,
@@ -22,7 +23,6 @@ from inspector.web.components import finding_cards, need_file, title
 from inspector.web.forwards import Forward, Known
 from inspector.web.guard import said
 from inspector.web.module_held import Held
-from inspector.web.option_words import in_page_words
 from inspector.web.structure import show_structure
 from inspector.web.text import escaped, plain
 

@@ -5,10 +5,10 @@ import streamlit as st
 from inspector.architectures.types import Target
 from inspector.keys.apply import check_whole, not_whole
 from inspector.keys.placing.left_over import left_over
+from inspector.render.page_words import in_page_words
 from inspector.web import next_steps, pasting, reports, states
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
-from inspector.web.option_words import in_page_words
 from inspector.web.proof_table import proof_table
 from inspector.web.repair import address, choices, lists, proofs, python, targets, unwrapping
 from inspector.web.repair.export import show_export

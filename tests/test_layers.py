@@ -116,6 +116,21 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "textconv",
         *SLICES,
     ),
+    # A page without a server: the command line's questions, answered in JSON.
+    "browser": (
+        *(
+            "checkpoint",
+            "readers",
+            "architectures",
+            "inspection",
+            "overview",
+            "survey",
+            "lint",
+            "file_report",
+            "render",
+        ),
+        *SLICES,
+    ),
     # Reports of workers are drawn by pages, and some are drawn where they are made.
     "jobs": (
         "remote",
@@ -226,7 +241,7 @@ NO_TORCH = (
         "overview",
         "cli",
     ),
-    *("survey", "health", "lint", "compare", "textconv", "events", "run", "file_report", "notebook"),
+    *("survey", "health", "lint", "compare", "textconv", "events", "run", "file_report", "notebook", "browser"),
     "__init__",
     *FLOOR,
 )

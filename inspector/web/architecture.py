@@ -9,8 +9,8 @@ import streamlit as st
 from inspector.architectures.types import Candidate, Recognition
 from inspector.flops.report import CostReport
 from inspector.params.report import ParameterReport
+from inspector.render.page_words import in_page_words
 from inspector.units import human_bytes, human_count, human_macs, human_shape
-from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, mono
 from inspector.web.trees import Branch, table
 

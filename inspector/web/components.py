@@ -10,11 +10,11 @@ from pathlib import Path
 import streamlit as st
 
 from inspector.findings import Finding, Severity, ranked
+from inspector.render.page_words import in_page_words
 from inspector.units import counted
 from inspector.web import samples, session
 from inspector.web.copy_link import copy_link
 from inspector.web.guard import said
-from inspector.web.option_words import in_page_words
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain
 

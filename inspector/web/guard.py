@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from inspector.errors import InspectorError
-from inspector.web.option_words import in_page_words
+from inspector.render.page_words import in_page_words
 from inspector.web.text import plain
 
 _LOG = logging.getLogger("inspector.web")

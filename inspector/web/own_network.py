@@ -13,12 +13,12 @@ from inspector.checkpoint.types import StateDict
 from inspector.errors import KeysDoNotFit
 from inspector.flops.input_size import parse_size
 from inspector.keys.runnable import say_placed
+from inspector.render.page_words import in_page_words
 from inspector.units import human_shape
 from inspector.web import architecture_views as views
 from inspector.web import own_code, reports, run_it
 from inspector.web.forwards import Own
 from inspector.web.guard import said
-from inspector.web.option_words import in_page_words
 from inspector.web.run_it import Loaded
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain

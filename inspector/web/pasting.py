@@ -8,7 +8,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.error_messages.clean import MOST_CHARACTERS
 from inspector.error_messages.explain import explain_error
 from inspector.error_messages.report import PastedError, PastedReport, Renaming
-from inspector.web.option_words import in_page_words
+from inspector.render.page_words import in_page_words
 from inspector.web.text import escaped, mono, plain, visible
 from inspector.web.trees import arrow, table
 

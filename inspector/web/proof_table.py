@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.keys.report import Proof, Verification
-from inspector.web.option_words import in_page_words
+from inspector.render.page_words import in_page_words
 from inspector.web.text import escaped
 from inspector.web.trees import badge, table
 

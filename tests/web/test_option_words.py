@@ -9,8 +9,8 @@ from pathlib import Path
 
 from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
+from inspector.render.page_words import OPTION_WORDS, in_page_words
 from inspector.web.components import _card
-from inspector.web.option_words import OPTION_WORDS, in_page_words
 from tests.house_parsed import in_one_worker, tree_of
 
 PACKAGE = Path(__file__).resolve().parents[2] / "inspector"

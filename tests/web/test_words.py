@@ -11,11 +11,11 @@ from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import UsageError
 from inspector.findings import Finding, Severity
 from inspector.overview import count_words
+from inspector.render.tree_html import _rows, module_branch, value_branch
 from inspector.web.architecture import _nest
 from inspector.web.components import _card, _few_of_each
 from inspector.web.explain.inputs import edited
 from inspector.web.tensor_table import filtered, modules
-from inspector.web.trees import _rows, module_branch, value_branch
 from inspector.web.writing import stem_of
 
 

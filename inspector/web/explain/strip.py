@@ -24,6 +24,7 @@ from inspector.render.curves import curve_figure
 from inspector.render.explained_table import Row, row_of, row_of_error, table_csv
 from inspector.render.json import as_json
 from inspector.render.overlay import overlay
+from inspector.render.page_words import in_page_words
 from inspector.render.strip import COLUMNS, strip_columns, strip_lines
 from inspector.web import jobs
 from inspector.web.charts import draw_chart
@@ -33,7 +34,6 @@ from inspector.web.explain.looking import Subject
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.explain.several import download_buttons
 from inspector.web.explain.view import scale
-from inspector.web.option_words import in_page_words
 from inspector.web.text import escaped, plain
 
 if TYPE_CHECKING:

@@ -1,0 +1,124 @@
+"""One question after another, as JSON: what site/page/worker.js asks, and what it is answered.
+
+{"ask": "open", "path": "/files/1/model.pth"}  ->  {"ok": true, "value": {...}}
+                                                   {"ok": false, "says": "...", "hint": "..."}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from inspector.browser import documents, others, views, writing
+from inspector.browser.pieces import own_words
+from inspector.errors import InspectorError, UsageError
+from inspector.progress import Progress, silent
+
+
+class Session:
+    """Files that are open, by path, and the questions about them."""
+
+    def __init__(self, progress: Progress = silent) -> None:
+        self._open: dict[str, views.Opened] = {}
+        self._progress = progress
+        self._questions: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "open": self._open_file,
+            "contents": lambda asked: views.contents(self._of(asked)),
+            "tensors": lambda asked: views.tensors(self._of(asked)),
+            "architecture": lambda asked: views.architecture(self._of(asked)),
+            "repair": self._repair,
+            "write": self._write,
+            "json": self._json,
+            "report": self._report,
+            "scan": lambda asked: others.scan(asked["folder"], self._progress),
+            "explain": lambda asked: others.explain_error(asked["text"], self._open.get(asked.get("path", ""))),
+            "writers": lambda _: _writers(),
+            "close": lambda asked: self._close(asked["path"]),
+        }
+
+    def answer(self, text: str) -> str:
+        """Of one question. Raises nothing but what progress raises."""
+        try:
+            asked = json.loads(text)
+            return json.dumps({"ok": True, "value": self._questions[asked["ask"]](asked)})
+        except InspectorError as error:
+            return json.dumps({"ok": False, "says": own_words(error.says), "hint": own_words(error.hint)})
+        except MemoryError:
+            return json.dumps({"ok": False, "says": "The page ran out of memory for this.", "hint": _APP})
+        except RecursionError:
+            return json.dumps(
+                {"ok": False, "says": "This file is nested more deeply than a page can follow.", "hint": _APP}
+            )
+
+    def _of(self, asked: dict[str, Any]) -> views.Opened:
+        opened = self._open.get(asked["path"])
+        if opened is None:
+            raise UsageError("This file is not open any more.", hint="Drop it again.")
+        return opened
+
+    def _open_file(self, asked: dict[str, Any]) -> dict[str, Any]:
+        opened = views.open_path(asked["path"])
+        self._open[asked["path"]] = opened
+        return views.overview(opened)
+
+    def _close(self, path: str) -> None:
+        opened = self._open.pop(path, None)
+        if opened is not None:
+            opened.checkpoint.source.close()
+
+    def _repair(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """target: as a person writes it, "" for the file's own; other: path of a second file; keys: a pasted list."""
+        from inspector.architectures.targets import parse_target, target_of_checkpoint, target_of_keys
+        from inspector.readers import open_checkpoint
+
+        opened = self._of(asked)
+        text, other, keys = (asked.get(name, "") for name in ("target", "other", "keys"))
+        state = opened.checkpoint.weights
+        if other:
+            second = open_checkpoint(other)
+            opened.target = target_of_checkpoint(second, f"file:{second.origin.name}")
+        elif keys:
+            names = tuple(line.strip() for line in keys.splitlines() if line.strip())
+            opened.target = target_of_keys(names, "keys:pasted")
+        elif text:
+            recognition = opened.inspection.recognition
+            opened.target = parse_target(text, candidate=recognition.best if recognition else None, state=state)
+        else:
+            opened.target = None
+        opened.accept = tuple(asked.get("accept", ()))
+        opened.choose = dict(asked.get("choose", {}))
+        opened.partial = bool(asked.get("partial"))
+        return views.repair(opened)
+
+    def _write(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return writing.write_file(
+            self._of(asked), asked["kind"], asked["folder"], writer=asked["writer"],
+            salvage=bool(asked.get("salvage")), progress=self._progress,
+        )  # fmt: skip
+
+    def _json(self, asked: dict[str, Any]) -> str:
+        """What the command line prints with --json. what: "open", "identify", "diagnose" or "scan"."""
+        if asked["what"] == "scan":
+            return documents.scan_json(asked["folder"], self._progress)
+        checkpoint = self._of(asked).checkpoint
+        if asked["what"] == "identify":
+            return documents.identify_json(checkpoint, self._progress)
+        return {"open": documents.open_json, "diagnose": documents.diagnose_json}[asked["what"]](checkpoint)
+
+    def _report(self, asked: dict[str, Any]) -> str:
+        from inspector.render.page_report.page import report_html, report_json
+
+        report = self._of(asked).report
+        return report_json(report) + "\n" if asked.get("data") else report_html(report)
+
+
+_APP = (
+    "The app and the command line have the machine's whole memory: make app, or pip install . and inspector open FILE."
+)
+
+
+def _writers() -> list[dict[str, str]]:
+    from inspector.exports.writers import WRITERS
+
+    return [{"id": one.id, "suffix": one.suffix, "says": one.says} for one in WRITERS]

@@ -1,0 +1,172 @@
+"""The page's views of one file, each made of the report that the app and the command line show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from inspector.browser.documents import diagnosis, own_target
+from inspector.browser.pieces import finding_cards, globals_table, own_words, tensor_rows
+from inspector.checkpoint.types import GlobalVerdict
+from inspector.errors import InspectorError
+from inspector.file_report.make import report_of
+from inspector.inspection import HEADER_QUESTIONS, inspect
+from inspector.overview import unfollowed
+from inspector.render.html_text import escaped
+from inspector.render.page_report import sections
+from inspector.render.page_report.words import folded, section, table
+from inspector.render.tree_html import module_branch, tree_html, value_branch
+from inspector.render.visible import visible
+from inspector.units import counted, human_bytes
+
+if TYPE_CHECKING:
+    from inspector.architectures.types import Target
+    from inspector.checkpoint.types import Checkpoint
+    from inspector.file_report.report import FileReport
+    from inspector.inspection import Inspection
+    from inspector.keys.report import KeyReport
+
+# Characters of one piece of code.
+_MOST_CODE = 100_000
+
+
+@dataclass
+class Opened:
+    """A file in hand, and what was asked of it already."""
+
+    checkpoint: Checkpoint
+    inspection: Inspection
+    report: FileReport
+    target: Target | None = None
+    keys: KeyReport | None = None
+    accept: tuple[str, ...] = ()
+    choose: dict[str, str] = field(default_factory=dict)
+    partial: bool = False
+
+
+def open_path(path: str) -> Opened:
+    """By the headers alone. Raises as `open_checkpoint`."""
+    from inspector.readers import open_checkpoint
+
+    checkpoint = open_checkpoint(path)
+    inspection = inspect(checkpoint, HEADER_QUESTIONS)
+    return Opened(checkpoint=checkpoint, inspection=inspection, report=report_of(inspection))
+
+
+def overview(opened: Opened) -> dict[str, Any]:
+    """What is it, does it load, would it run code, what was noticed."""
+    report, checkpoint = opened.report, opened.checkpoint
+    return {
+        "name": visible(checkpoint.origin.name),
+        "line": [report.file.format_says, human_bytes(report.file.nbytes)],
+        "answers": own_words(sections.answers(report)),
+        "topics": [answer.topic.value for answer in report.answers],
+        "numbers": sections.numbers(report),
+        "findings": finding_cards(
+            report.findings, checkpoint, {f.id for f in report.repair.findings} if report.repair else ()
+        ),
+        "about": own_words(sections.the_file(report) + sections.not_examined(report)),
+        "weights": bool(report.tensors),
+        "tensors": len(checkpoint.tensors),
+    }
+
+
+def contents(opened: Opened) -> dict[str, Any]:
+    """What lies around the tensors, and which code an ordinary load would run."""
+    checkpoint = opened.checkpoint
+    known = [use for use in checkpoint.globals if use.verdict is GlobalVerdict.KNOWN]
+    others = [use for use in checkpoint.globals if use.verdict is not GlobalVerdict.KNOWN]
+    inside = f"<p>{escaped(_code_says(checkpoint))}</p>{globals_table(others)}"
+    if known:
+        inside += folded(counted(len(known), "known name"), globals_table(known))
+    program = "".join(
+        folded(f"{visible(piece.name)}, {human_bytes(piece.nbytes)}", f"<pre>{escaped(piece.text[:_MOST_CODE])}</pre>")
+        for piece in checkpoint.code
+    )
+    if program:
+        program = f"<p>It lies in the file and was read as text. None of it was run.</p>{program}"
+    skipped = table(("What and why",), [(escaped(own_words(said)),) for said in checkpoint.skipped])
+    return {
+        "html": section("Code named in the file", inside)
+        + section("Program text", program)
+        + section("Values", tree_html([value_branch(checkpoint.origin.name, checkpoint.root)]))
+        + (section("Not examined", skipped) if checkpoint.skipped else "")
+    }
+
+
+def _code_says(checkpoint: Checkpoint) -> str:
+    if checkpoint.globals:
+        from inspector.checkpoint.types import Reach
+
+        called = sum(use.called and use.reach is not Reach.LEAVES for use in checkpoint.globals)
+        says = f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by an ordinary load."
+        return f"{says} Nothing was executed here: they were read as text."
+    ends = unfollowed(checkpoint)
+    if ends:
+        return f"{ends} Up to there it names no code."
+    return "The file names no code: there is nothing in it that a load could run."
+
+
+def tensors(opened: Opened) -> dict[str, Any]:
+    """Every tensor's row, of the weights or of one other state dict."""
+    checkpoint = opened.checkpoint
+    weights = checkpoint.weights
+    sets = [{"label": visible(state.label), "role": state.role.value, **tensor_rows(state.tensors)}
+            for state in checkpoint.state_dicts]  # fmt: skip
+    chosen = next((n for n, state in enumerate(checkpoint.state_dicts) if state is weights), 0)
+    if not sets and checkpoint.tensors:
+        sets = [{"label": "all", "role": "", **tensor_rows(checkpoint.tensors)}]
+    return {"sets": sets, "chosen": chosen}
+
+
+def architecture(opened: Opened) -> dict[str, Any]:
+    """What it was recognised as, sizes by module, the tree."""
+    state = opened.checkpoint.weights
+    html = own_words(sections.architecture(opened.report))
+    told = opened.inspection.recognition.structure if opened.inspection.recognition else None
+    if told is not None and told.claims:
+        from inspector.architectures.structure.wording import notation
+
+        rows = [(escaped(claim.says), escaped(claim.evidence)) for claim in told.claims]
+        inside = f"<p>{escaped(told.counts)}</p>" + table(("From names and shapes", "Evidence"), rows)
+        legend = notation(told.claims)
+        inside += f'<p class="soft">{escaped(legend)}</p>' if legend else ""
+        html += section("What names and shapes tell", inside)
+        html += f'<p class="soft">No shape tells {escaped("; ".join(told.open))}.</p>' if told.open else ""
+    if state is not None:
+        html += section("Modules", tree_html([module_branch(state.modules)], open_depth=1, heads=("elements",)))
+    return {"html": html}
+
+
+def repair(opened: Opened) -> dict[str, Any]:
+    """Why it does not load, and what would make it: for the target that was chosen, or the file's own."""
+    from dataclasses import replace
+
+    from inspector.keys.diagnose import diagnose
+
+    checkpoint = opened.checkpoint
+    try:
+        target = opened.target or own_target(checkpoint, checkpoint.weights)
+    except InspectorError as error:
+        return {"target": "", "html": f"<p>{escaped(error.says)}</p><p class=\"soft\">{escaped(error.hint)}</p>",
+                "questions": [], "accepts": [], "ready": False, "loads": False}  # fmt: skip
+    if opened.target is None and not opened.accept and not opened.choose and not opened.partial:
+        keys = diagnosis(checkpoint, target)
+    else:
+        keys = diagnose(checkpoint, target, accept=opened.accept, choose=opened.choose, partial=opened.partial)
+    opened.keys = keys
+    report = report_of(replace(opened.inspection, keys=keys), spec=target.spec)
+    plan = keys.plan
+    questions = [
+        {"id": one.id, "says": one.question, "options": [list(option) for option in one.options],
+         "chosen": opened.choose.get(one.id, "")}
+        for one in (plan.ambiguities if plan else ())
+    ]  # fmt: skip
+    return {
+        "target": visible(keys.target),
+        "html": own_words(sections.repair(report)),
+        "questions": questions,
+        "accepts": list(plan.needs_accept) if plan else [],
+        "ready": plan is not None and plan.complete,
+        "loads": keys.loads,
+    }

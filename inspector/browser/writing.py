@@ -1,0 +1,94 @@
+"""Files that the page writes: the repaired one, the weights alone, another format. As the command line writes them,
+byte for byte, and proved as there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inspector.browser.documents import own_target
+from inspector.browser.pieces import own_words, proofs_table
+from inspector.errors import ExportError
+from inspector.progress import Progress, silent
+from inspector.render.html_text import escaped
+from inspector.units import counted, human_bytes
+
+if TYPE_CHECKING:
+    from inspector.browser.views import Opened
+    from inspector.checkpoint.types import StateDict
+    from inspector.exports.report import ExportReport
+
+
+def write_file(
+    opened: Opened, kind: str, folder: str, *, writer: str, salvage: bool = False, progress: Progress = silent
+) -> dict[str, Any]:
+    """Write into folder. kind: "repair", "unwrap" or "convert". writer: an id of `WRITERS`.
+
+    Raises ExportError where it is refused, with the reason.
+    """
+    from inspector.exports.write import find_writer
+
+    stem = Path(opened.checkpoint.origin.name).name.split(".")[0] or "model"
+    named = {"repair": "repaired", "unwrap": "weights", "convert": "converted"}[kind]
+    where = Path(folder) / f"{stem}-{named}{find_writer(writer).suffix}"
+    says = ""
+    if kind == "repair":
+        report = _repair(opened, where, writer, progress)
+    elif kind == "unwrap":
+        report, says = _unwrap(opened, where, writer, progress)
+    else:
+        report = _convert(opened, where, writer, salvage, progress)
+    return {"path": str(where), "name": where.name, "nbytes": report.nbytes, "sha256": report.sha256,
+            "html": _told(report, says)}  # fmt: skip
+
+
+def _repair(opened: Opened, where: Path, writer: str, progress: Progress) -> ExportReport:
+    from inspector.exports.export import export_repaired
+
+    keys, checkpoint = opened.keys, opened.checkpoint
+    if keys is None or keys.plan is None or not keys.plan.complete:
+        raise ExportError((keys.refusal or keys.says) if keys is not None else "Nothing was diagnosed yet.")
+    target = opened.target or own_target(checkpoint, checkpoint.weights)
+    return export_repaired(checkpoint, keys.plan, target, where, writer=writer, progress=progress)
+
+
+def _state(opened: Opened) -> StateDict:
+    from inspector.checkpoint.several import sets_of_weights
+    from inspector.exports.one_of_several import several_sets
+
+    checkpoint = opened.checkpoint
+    sets = sets_of_weights(checkpoint)
+    if len(sets) > 1:
+        raise several_sets(checkpoint, sets)
+    if checkpoint.weights is None:
+        raise ExportError(f"{checkpoint.origin.name} holds no named tensors.", hint="There is nothing to write.")
+    return checkpoint.weights
+
+
+def _unwrap(opened: Opened, where: Path, writer: str, progress: Progress) -> tuple[ExportReport, str]:
+    from inspector.exports.convert import export_as_is
+    from inspector.exports.unwrap import only_weights, unwrap
+
+    chosen, joined = only_weights(opened.checkpoint)
+    found = unwrap(chosen or _state(opened), joined=joined)
+    report = export_as_is(opened.checkpoint, found.state, where, writer=writer, progress=progress)
+    says = found.says or "Nothing was wrapped around them: the names are as they were."
+    return report, f"{says} {found.proof}"
+
+
+def _convert(opened: Opened, where: Path, writer: str, salvage: bool, progress: Progress) -> ExportReport:
+    from inspector.exports.convert import export_as_is
+
+    return export_as_is(opened.checkpoint, _state(opened), where, writer=writer, salvage=salvage, progress=progress)
+
+
+def _told(report: ExportReport, says: str) -> str:
+    lost = "".join(f"<li>{escaped(own_words(line))}</li>" for line in report.lost)
+    return (
+        (f"<p>{escaped(says)}</p>" if says else "")
+        + f"<p>{escaped(report.name)}: {counted(report.tensors, 'tensor')}, {human_bytes(report.nbytes)}.</p>"
+        + (f'<p class="line"><span>sha256 <code>{escaped(report.sha256)}</code></span></p>' if report.sha256 else "")
+        + "<h3>Verified</h3>"
+        + own_words(proofs_table(report.verification.proofs))
+        + (f"<h3>Not carried over</h3><ul>{lost}</ul>" if lost else "")
+    )

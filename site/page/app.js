@@ -1,0 +1,333 @@
+// The page: what was dropped goes to the worker, what it answers goes to its place.
+import { Client } from "./client.js";
+import { chosen, dropped } from "./drop.js";
+import { element, fill } from "./render.js";
+import { offer, save } from "./save.js";
+import { tensorTable } from "./tensors.js";
+import { repairView, writeControls } from "./repair.js";
+
+const at = (id) => document.getElementById(id);
+const TABS = [
+  ["overview", "Overview"],
+  ["contents", "Contents"],
+  ["tensors", "Tensors"],
+  ["architecture", "Architecture"],
+  ["repair", "Repair"],
+  ["convert", "Convert"],
+  ["take", "Take away"],
+];
+const WAYS = { model: "architecture", loading: "repair", code: "contents", noticed: "tensors" };
+const LACKS = [
+  ["WebAssembly", () => typeof WebAssembly === "object"],
+  ["module workers", () => typeof Worker === "function"],
+  ["DecompressionStream", () => typeof DecompressionStream === "function"],
+].filter(([, has]) => !has());
+
+let client;
+let hand = null; // {path, answer} of the file in hand
+let visit = 0; // a second file that is dropped while the first is read takes its place
+
+function say(text, hint = "") {
+  const place = at("said");
+  place.hidden = !text;
+  place.replaceChildren(element("p", { textContent: text }), ...(hint ? [element("p", { textContent: hint })] : []));
+  if (hint) place.lastChild.className = "soft";
+}
+
+function state(text, busy = false) {
+  at("state").textContent = text;
+  at("stop").hidden = !busy;
+  document.documentElement.dataset.busy = String(busy);
+}
+
+function progress(what) {
+  const begun = performance.now();
+  return ({ done, total, note }) => {
+    const share = total ? `${Math.round((100 * done) / total)} %` : `${done}`;
+    state(`${what} ${share} ${note ?? ""}, ${Math.round((performance.now() - begun) / 1000)} s`, true);
+  };
+}
+
+async function ask(question, what) {
+  state(`${what}…`, true);
+  const answer = await client.ask(question, progress(what));
+  if (client.started !== null) state("Ready. Nothing leaves this page.");
+  if (answer.fault) {
+    const last = answer.says.trim().split("\n").pop();
+    say("This could not be worked out here, and it is a fault of this page, not of your file.", last);
+  } else if (!answer.ok) {
+    say(answer.says, answer.hint);
+  }
+  return answer.ok ? answer.value : null;
+}
+
+async function take({ files, folder }) {
+  if (!files.length) return;
+  const mine = ++visit;
+  say("");
+  at("files").hidden = true;
+  at("hand").hidden = true;
+  const place = (await client.mount(files)).value;
+  if (!place || mine !== visit) return;
+  if (files.length === 1) await openFile(`${place}/${files[0][0]}`, mine);
+  else await openFolder(folder ? `${place}/${folder}` : place, mine);
+}
+
+async function openFile(path, mine = ++visit, tab = "overview") {
+  if (hand && hand.path !== path) client.ask({ ask: "close", path: hand.path });
+  const answer = await ask({ ask: "open", path }, "Reading");
+  if (!answer || mine !== visit) return false;
+  hand = { path, answer };
+  at("open").classList.add("small");
+  at("hand").hidden = false;
+  at("name").textContent = answer.name;
+  document.title = `${answer.name}: Model Inspector`;
+  at("line").replaceChildren(...answer.line.map((text) => element("span", { textContent: text })));
+  await show(tab);
+  at("name").focus();
+  return true;
+}
+
+async function openFolder(folder, mine) {
+  // One checkpoint in several files (shards with their index, a saved folder) is opened as one, as the app does.
+  const whole = await client.ask({ ask: "open", path: folder });
+  if (mine !== visit) return;
+  if (whole.ok) {
+    await openFile(folder, mine);
+    return;
+  }
+  const found = await ask({ ask: "scan", folder }, "Looking at the files");
+  if (!found || mine !== visit) return;
+  const place = at("files");
+  place.hidden = false;
+  const rows = found.rows.map((row) => {
+    const name = row.opens
+      ? element("button", { type: "button", className: "link", textContent: row.shown })
+      : element("span", { textContent: row.shown });
+    if (row.opens) name.onclick = () => openFile(`${folder}/${row.path}`);
+    const word = element("span", { className: `tone ${row.tone}`, textContent: row.word });
+    const cells = [word, name, row.what, row.size, row.tensors, row.parameters, row.says];
+    const made = element("tr");
+    cells.forEach((cell, n) => made.append(element("td", { className: n > 2 && n < 6 ? "number" : "" }, cell)));
+    return made;
+  });
+  const heads = ["Worst", "File", "What it is", "Size", "Tensors", "Parameters", "Worst finding"];
+  const head = element("tr");
+  heads.forEach((text, n) => head.append(element("th", { textContent: text, className: n > 2 && n < 6 ? "number" : "" })));
+  const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+  const json = element("button", { type: "button", className: "quiet", textContent: "As JSON" });
+  json.onclick = async () => {
+    const text = await ask({ ask: "json", what: "scan", folder }, "Looking at the files");
+    if (text) offer("scan.json", text, "application/json");
+  };
+  place.replaceChildren(
+    element("h1", { textContent: "Files", tabIndex: -1 }),
+    element("p", { textContent: found.says }),
+    element("p", {}, json),
+    element("div", { className: "wide", tabIndex: 0, role: "group", "aria-label": "Files, scrolls sideways" }, table),
+    ...found.skipped.map((text) => element("p", { className: "soft", textContent: text })),
+  );
+  place.querySelector("h1").focus();
+}
+
+// Tabs.
+
+function drawTabs(chosenTab) {
+  const known = TABS.filter(([id]) => {
+    if (id === "tensors") return hand.answer.tensors > 0;
+    return !["architecture", "repair", "convert"].includes(id) || hand.answer.weights;
+  });
+  at("tabs").replaceChildren(
+    ...known.map(([id, label]) => {
+      const button = element("button", {
+        type: "button", id: `tab-${id}`, textContent: label, role: "tab", "aria-controls": "view",
+        "aria-selected": String(id === chosenTab), tabIndex: id === chosenTab ? 0 : -1,
+      }); // prettier-ignore
+      button.onclick = () => show(id);
+      return button;
+    }),
+  );
+}
+
+at("tabs").onkeydown = (event) => {
+  const buttons = [...at("tabs").children];
+  const now = buttons.indexOf(document.activeElement);
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  const next = event.key === "Home" ? 0 : event.key === "End" ? buttons.length - 1 : now + step;
+  if (now < 0 || Number.isNaN(next)) return;
+  event.preventDefault();
+  const target = buttons[(next + buttons.length) % buttons.length];
+  target.click();
+  document.getElementById(target.id).focus();
+};
+
+async function show(tab, find = "") {
+  drawTabs(tab);
+  say("");
+  const view = at("view");
+  const path = hand.path;
+  view.setAttribute("aria-labelledby", `tab-${tab}`);
+  view.className = tab;
+  if (tab === "overview") overview(view);
+  else if (tab === "take") takeAway(view);
+  else if (tab === "convert") await convertView(view, path);
+  else {
+    view.replaceChildren(element("p", { className: "soft", textContent: "Working…" }));
+    const answer = await ask({ ask: tab, path }, "Working");
+    if (!hand || hand.path !== path || view.className !== tab) return;
+    if (!answer) view.replaceChildren();
+    else if (tab === "tensors") tensorTable(view, answer, find);
+    else if (tab === "repair") repairView(view, answer, { path, ask, client, write });
+    else fill(view, answer.html);
+  }
+}
+
+function link(label, tab, find = "") {
+  const made = element("button", { type: "button", className: "link way", textContent: label });
+  made.onclick = async () => {
+    await show(tab, find);
+    at(`tab-${tab}`).focus();
+  };
+  return made;
+}
+
+function overview(view) {
+  const { answer } = hand;
+  const parts = ["answers", "numbers", "findings", "about"].map((name) => element("div", { id: `part-${name}` }));
+  view.replaceChildren(...parts);
+  fill(parts[0], answer.answers);
+  fill(parts[1], answer.numbers);
+  fill(parts[3], answer.about);
+  parts[0].querySelectorAll(".answer").forEach((row, n) => {
+    const tab = WAYS[answer.topics[n]];
+    const label = TABS.find(([id]) => id === tab)?.[1];
+    if (label && at(`tab-${tab}`)) row.lastElementChild.append(" ", link(label, tab));
+  });
+  parts[2].append(element("h2", { textContent: "Findings" }));
+  if (!answer.findings.length) parts[2].append(element("p", { textContent: "None." }));
+  for (const one of answer.findings) {
+    const card = element("div");
+    fill(card, one.html);
+    const label = TABS.find(([id]) => id === one.tab)?.[1];
+    if (label && at(`tab-${one.tab}`)) (card.querySelector(".finding") ?? card).append(link(label, one.tab, one.find));
+    parts[2].append(card);
+  }
+}
+
+async function convertView(view, path) {
+  view.replaceChildren(
+    element("h2", { textContent: "The same tensors in another format" }),
+    element("p", { textContent: "Under their own names, bit for bit. Types are kept: casting needs the app." }),
+  );
+  const place = element("div");
+  view.append(place);
+  await writeControls(place, { path, kind: "convert", ask, write, label: "Convert" });
+  view.append(
+    element("h2", { textContent: "The weights alone" }),
+    element("p", { textContent: "Dicts opened, “module.” and its like dropped; for a network that no library knows, too." }),
+  );
+  const other = element("div");
+  view.append(other);
+  await writeControls(other, { path, kind: "unwrap", ask, write, label: "Unwrap" });
+}
+
+// A new file: written and proved in the worker, then saved.
+async function write(place, question) {
+  const answer = await ask({ ask: "write", ...question }, "Writing");
+  if (!answer) {
+    place.replaceChildren();
+    return;
+  }
+  fill(place, answer.html);
+  const button = element("button", { type: "button", textContent: `Save ${answer.name}` });
+  button.onclick = async () => {
+    try {
+      if (await save(answer.name, answer.file)) state("Saved.");
+    } catch (error) {
+      say(`${answer.name} could not be saved: ${error.message}`);
+    }
+  };
+  place.prepend(button);
+  button.focus();
+}
+
+function takeAway(view) {
+  const rows = [
+    ["A report to hand on", "One page that needs no network and no script; it says the same as this one.", "report", {}, ".report.html", "text/html"],
+    ["The report as JSON", "Under the published schema.", "report", { data: true }, ".report.json", "application/json"],
+    ["inspector open --json", "What the command line prints, byte for byte.", "json", { what: "open" }, ".open.json", "application/json"],
+    ["inspector identify --json", "With the sha256: reads the whole file.", "json", { what: "identify" }, ".identify.json", "application/json"],
+    ["inspector diagnose --json", "Against what it was recognised as.", "json", { what: "diagnose" }, ".diagnose.json", "application/json"],
+  ]; // prettier-ignore
+  const made = rows.map(([title, says, question, more, suffix, type]) => {
+    const button = element("button", { type: "button", className: "quiet", textContent: title });
+    button.onclick = async () => {
+      say("");
+      const text = await ask({ ask: question, path: hand.path, ...more }, "Working");
+      if (text) offer(hand.answer.name + suffix, text, type);
+    };
+    return element("p", {}, button, " ", element("span", { className: "soft", textContent: says }));
+  });
+  view.replaceChildren(element("h2", { textContent: "Take away" }), ...made);
+}
+
+// What a person does.
+
+function listen() {
+  for (const input of [at("file"), at("folder")]) {
+    input.onchange = () => {
+      take(chosen(input));
+      input.value = "";
+    };
+  }
+  const leave = () => at("drop").classList.remove("over");
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    at("drop").classList.add("over");
+  });
+  document.addEventListener("dragleave", leave);
+  document.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    leave();
+    take(await dropped(event.dataTransfer));
+  });
+  at("stop").onclick = () => {
+    visit++;
+    client.stop();
+  };
+  at("explain").onclick = async () => {
+    const text = at("pasted").value.trim();
+    if (!text) return;
+    say("");
+    const html = await ask({ ask: "explain", text, path: hand?.path ?? "" }, "Reading it");
+    if (html) fill(at("explained"), html);
+  };
+}
+
+function begin() {
+  if (LACKS.length) {
+    state("");
+    say(`This browser has no ${LACKS.map(([name]) => name).join(", ")}: the page cannot read files in it.`, "A current Chrome, Edge, Firefox or Safari can.");
+    return;
+  }
+  client = new Client();
+  client.addEventListener("started", () => {
+    state("Ready. Nothing leaves this page.");
+    document.documentElement.dataset.ready = String(client.started);
+    // Not before: what it keeps lies in the browser's cache by now, and is not fetched a second time.
+    if ("serviceWorker" in navigator) navigator.serviceWorker.register("./sw.js").catch(() => {});
+  });
+  client.addEventListener("failed", ({ detail }) => {
+    state("");
+    say("Python could not be started.", detail.trim().split("\n").pop());
+  });
+  client.addEventListener("ended", ({ detail }) => {
+    state("Starting Python…");
+    if (detail) say(detail, hand ? "What was read stays below; drop the file again to go on." : "");
+    for (const button of at("tabs").children) button.disabled = true;
+    hand = null;
+  });
+  listen();
+}
+
+begin();

@@ -1,0 +1,93 @@
+// Repair: why it does not load into a target, what is open, and the file that does.
+import { element, fill } from "./render.js";
+
+export async function writeControls(place, { path, kind, ask, write, label, disabled = false }) {
+  const writers = (await ask({ ask: "writers" }, "Working")) ?? [];
+  const choice = element("select", { "aria-label": "Format" });
+  for (const one of writers) choice.append(element("option", { value: one.id, textContent: `${one.id}: ${one.says}` }));
+  choice.value = "safetensors";
+  const button = element("button", { type: "button", textContent: label, disabled });
+  const result = element("div", { className: "result", "aria-live": "polite" });
+  button.onclick = async () => {
+    button.disabled = true;
+    await write(result, { path, kind, writer: choice.value });
+    button.disabled = false;
+  };
+  place.replaceChildren(element("div", { className: "controls" }, choice, button), result);
+}
+
+export function repairView(view, answer, { path, ask, client, write }) {
+  const chosen = { target: "", keys: "", other: "", accept: [], choose: {}, partial: false };
+
+  async function again() {
+    const next = await ask({ ask: "repair", path, ...chosen }, "Comparing");
+    if (next) draw(next);
+  }
+
+  const name = element("input", {
+    type: "text", placeholder: "torchvision/resnet18?num_classes=10", "aria-label": "Target", spellcheck: false,
+  }); // prettier-ignore
+  const list = element("textarea", { rows: 6, placeholder: "conv1.weight\nbn1.weight\n…", "aria-label": "List of keys" });
+  const second = element("input", { type: "file", "aria-label": "A second file" });
+  const use = element("button", { type: "button", className: "quiet", textContent: "Compare with it" });
+  use.onclick = async () => {
+    Object.assign(chosen, { target: name.value.trim(), keys: list.value.trim(), other: "", accept: [], choose: {} });
+    const [file] = second.files;
+    if (file) {
+      const place = await client.mount([[file.name, file]]);
+      chosen.other = place.ok ? `${place.value}/${file.name}` : "";
+    }
+    await again();
+  };
+  const other = element(
+    "details",
+    {},
+    element("summary", { textContent: "Another target: a name, a second file, or a list of keys" }),
+    element("label", {}, "A network of torchvision or timm ", name),
+    element("label", {}, "Or a file that loads ", second),
+    element("label", {}, "Or its keys, a line each ", list),
+    element("p", {}, use),
+  );
+  const body = element("div");
+  view.replaceChildren(body, other);
+
+  function draw(now) {
+    const report = element("div");
+    fill(report, now.html);
+    const questions = now.questions.map((one) => {
+      const box = element("fieldset", {}, element("legend", { textContent: one.says }));
+      for (const [id, means] of one.options) {
+        const radio = element("input", { type: "radio", name: one.id, value: id, checked: one.chosen === id });
+        radio.onchange = () => {
+          chosen.choose[one.id] = id;
+          again();
+        };
+        box.append(element("label", {}, radio, ` ${means}`));
+      }
+      return box;
+    });
+    const accepts = now.accepts.map((rule) => {
+      const box = element("input", { type: "checkbox" });
+      box.onchange = () => {
+        chosen.accept.push(rule);
+        again();
+      };
+      return element("label", {}, box, ` Do it all the same: ${rule}`);
+    });
+    const part = element("input", { type: "checkbox", checked: chosen.partial });
+    part.onchange = () => {
+      chosen.partial = part.checked;
+      again();
+    };
+    const enough = element("label", {}, part, " A part is enough: places that nothing fills keep the model's initial values");
+    const out = element("div");
+    body.replaceChildren(
+      ...[report, ...questions, ...accepts, now.target ? enough : null, element("h2", { textContent: "A file that loads" }), out]
+        .filter(Boolean),
+    );
+    if (now.ready) writeControls(out, { path, kind: "repair", ask, write, label: now.loads ? "Write it" : "Repair" });
+    else out.append(element("p", { className: "soft", textContent: "Nothing is written before the repair is complete." }));
+  }
+
+  draw(answer);
+}

@@ -1,0 +1,101 @@
+// Python, in a worker of its own: it may be ended at any time, and the page stays.
+//
+//   {ask, id, ...}            -> {id, ok, value} or {id, ok: false, says, hint}
+//   {mount, id, files}        -> {id, ok, value: path}: files as [path, File], readable from then on
+//   progress, between those:     {id, progress: {done, total, note}}
+import { openDisk } from "./disk.js";
+import { PYTHON } from "./places.js";
+
+// Without packages of its own: what Pyodide would fetch from elsewhere is nothing that this page asks for.
+const NO_PACKAGES = JSON.stringify({
+  info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2" },
+  packages: {},
+});
+
+const fetched = self.fetch.bind(self);
+
+async function unpacked(address, type) {
+  const answer = await fetched(address);
+  if (!answer.ok) throw new Error(`${address.split("/").pop()} could not be fetched (${answer.status}).`);
+  const stream = answer.body.pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream, { headers: { "content-type": type } });
+}
+
+// Pyodide asks for its parts by their own names; the large ones lie packed.
+self.fetch = (address, options) => {
+  const text = String(address?.url ?? address);
+  if (text.endsWith(".wasm")) return unpacked(`${text}.packed`, "application/wasm");
+  if (text.endsWith("stdlib.zip")) return unpacked(`${text}.packed`, "application/zip");
+  return fetched(address, options);
+};
+
+let disk;
+let session;
+let current = 0;
+let reported = 0;
+
+async function start() {
+  const begun = performance.now();
+  const ours = unpacked(new URL("package.zip.packed", import.meta.url).href, "application/zip").then((answer) =>
+    answer.arrayBuffer(),
+  );
+  const { loadPyodide } = await import(`${PYTHON}pyodide.mjs`);
+  const python = await loadPyodide({
+    indexURL: PYTHON,
+    stdLibURL: `${PYTHON}stdlib.zip`,
+    lockFileContents: NO_PACKAGES,
+    env: { PYTHONDONTWRITEBYTECODE: "1", HOME: "/home/pyodide" },
+  });
+  python.FS.writeFile("/lib/package.zip", new Uint8Array(await ours), { canOwn: true });
+  disk = openDisk(python.FS);
+  python.globals.set("report", (done, total, note) => {
+    const now = performance.now();
+    if (now - reported < 100) return;
+    reported = now;
+    self.postMessage({ id: current, progress: { done, total: total ?? null, note } });
+  });
+  session = python.runPython(`
+import sys
+sys.path.insert(0, "/lib/package.zip")
+from inspector.browser.session import Session
+Session(report)
+`);
+  self.postMessage({ started: (performance.now() - begun) / 1000 });
+}
+
+const ready = start().catch((error) => {
+  self.postMessage({ failed: String(error.message ?? error).slice(-2000) });
+  throw error;
+});
+
+async function ask(question) {
+  if (question.ask === "write") return write(question);
+  return JSON.parse(session.answer(JSON.stringify(question)));
+}
+
+async function write(question) {
+  const output = await disk.output();
+  try {
+    const answer = JSON.parse(session.answer(JSON.stringify({ ...question, folder: output.folder })));
+    if (answer.ok) answer.value.file = await output.take(answer.value.name);
+    return answer;
+  } finally {
+    output.close();
+  }
+}
+
+let queue = Promise.resolve();
+
+self.onmessage = ({ data }) => {
+  queue = queue.then(async () => {
+    try {
+      await ready;
+      current = data.id;
+      const answer = data.mount ? { ok: true, value: disk.mount(data.files) } : await ask(data);
+      self.postMessage({ ...answer, id: data.id });
+    } catch (error) {
+      const says = String(error.message ?? error);
+      self.postMessage({ id: data.id, ok: false, fault: true, says: says.slice(-3000), hint: "" });
+    }
+  });
+};

@@ -1,0 +1,1 @@
+"""As NumPy's package of this name."""

@@ -1,0 +1,3 @@
+"""Names for annotations, which nothing looks at here."""
+
+NDArray = ArrayLike = DTypeLike = list

@@ -1,0 +1,49 @@
+// The page's Python, as site/build.py packed it, in Node: node page.mjs DIST WORK < questions > answers
+//
+// WORK is mounted as /work. Questions and answers are lines of JSON, as inspector/browser/session.py has them.
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import zlib from "node:zlib";
+
+const [dist, work] = process.argv.slice(2).map((one) => path.resolve(one));
+const folder = (kind) => path.join(dist, fs.readdirSync(dist).find((name) => name.startsWith(`${kind}-`)));
+const python = folder("python");
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "page-"));
+try {
+  for (const name of fs.readdirSync(python)) {
+    const data = fs.readFileSync(path.join(python, name));
+    const packed = name.endsWith(".packed");
+    fs.writeFileSync(path.join(scratch, name.replace(/\.packed$/, "")), packed ? zlib.gunzipSync(data) : data);
+  }
+  const { loadPyodide } = await import(pathToFileURL(path.join(scratch, "pyodide.mjs")).href);
+  const made = await loadPyodide({
+    indexURL: scratch + "/",
+    stdLibURL: path.join(scratch, "stdlib.zip"),
+    lockFileContents: JSON.stringify({
+      info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2" },
+      packages: {},
+    }),
+  });
+  const ours = zlib.gunzipSync(fs.readFileSync(path.join(folder("page"), "package.zip.packed")));
+  made.FS.writeFile("/lib/package.zip", ours);
+  made.FS.mkdirTree("/work");
+  made.FS.mount(made.FS.filesystems.NODEFS, { root: work }, "/work");
+  const session = made.runPython(`
+import sys
+sys.path.insert(0, "/lib/package.zip")
+from inspector.browser.session import Session
+Session()
+`);
+  for (const line of fs.readFileSync(0, "utf8").split("\n")) {
+    if (!line) continue;
+    if (line.startsWith("!")) console.log(JSON.stringify(made.runPython(line.slice(1))));
+    else console.log(session.answer(line));
+  }
+} catch (error) {
+  console.error(String(error.message ?? error).slice(-2000));
+  process.exitCode = 1;
+} finally {
+  fs.rmSync(scratch, { recursive: true, force: true });
+}

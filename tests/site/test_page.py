@@ -1,0 +1,190 @@
+"""The page itself, packed and opened: the same answers in a real browser as on the command line, and nothing asked of
+anybody else. Runs where npm's package is (`npm ci --prefix site`), with `make thorough`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inspector.browser.session import Session
+from inspector.exports.writers import WRITERS
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_models" / "files"
+DIST = ROOT / "site" / "dist"
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "site")]
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("site-page"), pytest.mark.timeout(1800)]
+PATIENCE = 240_000
+WRITTEN = ("shapes_dp.pth.tar", "shapes_fp16.pth", "shapes_script.pt", "shapes_vit.safetensors", "shapes_sharded.zip")
+
+
+@pytest.fixture(scope="module")
+def dist(request: pytest.FixtureRequest) -> Path:
+    if not request.config.getoption("--thorough"):
+        pytest.skip("the page is built and opened with --thorough")
+    if not (ROOT / "site" / "node_modules" / "pyodide").is_dir():
+        pytest.skip("Pyodide is not here: npm ci --prefix site")
+    subprocess.run([sys.executable, str(ROOT / "site" / "build.py")], check=True)
+    return DIST
+
+
+def _natively(questions: list[dict[str, Any]]) -> list[Any]:
+    session = Session()
+    return [json.loads(session.answer(json.dumps(question))) for question in questions]
+
+
+def _about(path: str) -> list[dict[str, Any]]:
+    asks = ["open", "contents", "tensors", "architecture", "repair", "report"]
+    return [
+        *({"ask": name, "path": path} for name in asks),
+        *({"ask": "json", "what": what, "path": path} for what in ("open", "identify", "diagnose")),
+    ]
+
+
+def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_path: Path) -> None:
+    """Every file that a test of the readers makes, and every sample, byte for byte."""
+    made = tmp_path / "made"
+    made.mkdir()
+    environment = {**os.environ, "COLLECT_INTO": str(made), "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/readers", "-p", "tests.site.collecting"],
+        cwd=ROOT, env=environment, check=False, capture_output=True,
+    )  # fmt: skip
+    (made / "samples").symlink_to(SAMPLES)
+    files = [path for path in sorted(made.glob("*/*")) if path.is_file() and not path.name.startswith(".")]
+    assert len(files) > 200
+    questions = [question for path in files for question in _about(f"/work/{path.relative_to(made).as_posix()}")]
+    done = subprocess.run(
+        ["node", str(ROOT / "tests" / "site" / "page.mjs"), str(dist), str(made)],
+        input="\n".join(map(json.dumps, questions)), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    theirs = [json.loads(line) for line in done.stdout.splitlines()]
+    ours = _natively([{**asked, "path": str(made / asked["path"].removeprefix("/work/"))} for asked in questions])
+    other = [asked for asked, one, two in zip(questions, ours, theirs, strict=True) if one != two]
+    assert other == []
+
+
+# In the browser itself.
+
+
+@pytest.fixture(scope="module")
+def address(dist: Path) -> Iterator[str]:
+    from serve import server
+
+    made = server(dist)
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{made.server_port}/"
+    made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium(dist: Path) -> Iterator[Browser]:
+    from browser import find
+
+    path = find()
+    if path is None:
+        pytest.skip("No Chromium or Chrome was found.")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Browser, address: str) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    asked: list[str] = []
+    troubles: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    made = context.new_page()
+    made.on("pageerror", lambda error: troubles.append(str(error)))
+    made.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+    # The dialog of a real browser cannot be driven: a download is what all browsers have.
+    made.add_init_script("window.showSaveFilePicker = undefined")
+    made.goto(address)
+    made.wait_for_selector("html[data-ready]", timeout=PATIENCE)
+    yield made
+    assert [url for url in asked if not url.startswith((address, f"blob:{address}"))] == []
+    assert troubles == []
+    context.close()
+
+
+def _open(page: Page, path: Path) -> None:
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector(f"#name >> text={path.name}", timeout=PATIENCE)
+    _settled(page)
+
+
+def _settled(page: Page) -> None:
+    page.wait_for_selector("html[data-busy=false]", timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_page_shows_and_writes_what_the_command_line_does(page: Page, name: str, tmp_path: Path) -> None:
+    session = Session()
+    path = SAMPLES / name
+    told = json.loads(session.answer(json.dumps({"ask": "open", "path": str(path)})))["value"]
+    _open(page, path)
+    shown = " ".join(page.inner_text("#part-answers").split())
+    assert told["name"] == page.inner_text("#name")
+    assert "Nothing was executed" in shown or "names no code" in shown
+    session.answer(json.dumps({"ask": "repair", "path": str(path)}))
+    page.click("#tab-repair")
+    page.wait_for_selector(".controls select", timeout=PATIENCE)
+    for writer in WRITERS:
+        page.select_option(".controls select", writer.id)
+        page.click(".controls button")
+        page.wait_for_selector(".result button", timeout=PATIENCE)
+        _settled(page)
+        with page.expect_download(timeout=PATIENCE) as download:
+            page.click(".result button")
+        question = {"ask": "write", "path": str(path), "kind": "repair", "folder": str(tmp_path), "writer": writer.id}
+        written = json.loads(session.answer(json.dumps(question)))["value"]
+        assert Path(download.value.path()).read_bytes() == Path(written["path"]).read_bytes(), writer.id
+        assert written["sha256"] in page.inner_text(".result")
+
+
+def test_a_hostile_name_stays_text(page: Page, tmp_path: Path) -> None:
+    header = b'{"<img src=x onerror=alert(1)>":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    path = tmp_path / "hostile.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    _open(page, path)
+    for tab in ("contents", "tensors", "architecture", "overview"):
+        page.click(f"#tab-{tab}")
+        _settled(page)
+        assert page.locator("#view img").count() == 0
+    page.click("#tab-tensors")
+    assert page.inner_text(".tensor-table .rows .name") == "<img src=x onerror=alert(1)>"
+
+
+def test_it_works_again_without_a_network(page: Page, address: str) -> None:
+    page.wait_for_timeout(3_000)  # the service worker takes its copies
+    page.context.set_offline(True)
+    try:
+        page.reload()
+        page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
+        _open(page, SAMPLES / "shapes_dp.pth.tar")
+        assert "DataParallel" in page.inner_text("#part-findings")
+    finally:
+        page.context.set_offline(False)
+
+
+def test_stop_ends_python_and_the_page_goes_on(page: Page) -> None:
+    page.evaluate("document.getElementById('stop').click()")
+    page.wait_for_selector("text=Ready.", timeout=PATIENCE)
+    _open(page, SAMPLES / "shapes_vit.safetensors")

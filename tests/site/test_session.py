@@ -1,0 +1,66 @@
+"""The page's questions and answers, without a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.browser.session import Session
+from inspector.cli.main import run
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
+WRAPPED = str(SAMPLES / "shapes_dp.pth.tar")
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    made = Session()
+    _value(made, ask="open", path=WRAPPED)
+    return made
+
+
+def _ask(session: Session, **question: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(session.answer(json.dumps(question)))
+    return answer
+
+
+def _value(session: Session, **question: Any) -> Any:
+    answer = _ask(session, **question)
+    assert answer["ok"], answer
+    return answer["value"]
+
+
+@pytest.mark.parametrize("what", ["open", "diagnose"])
+def test_json_is_the_command_lines(session: Session, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run([what, WRAPPED, "--json"])
+    assert _value(session, ask="json", what=what, path=WRAPPED) == capsys.readouterr().out
+
+
+def test_a_repaired_file_is_the_command_lines(session: Session, tmp_path: Path) -> None:
+    assert _value(session, ask="repair", path=WRAPPED)["ready"]
+    there = tmp_path / "line.safetensors"
+    assert run(["repair", WRAPPED, "--output", str(there)]) == 0
+    made = _value(session, ask="write", path=WRAPPED, kind="repair", folder=str(tmp_path), writer="safetensors")
+    assert Path(made["path"]).read_bytes() == there.read_bytes()
+    assert made["sha256"] in made["html"]
+
+
+def test_names_from_a_file_are_no_markup(session: Session, tmp_path: Path) -> None:
+    header = b'{"<img src=x onerror=alert(1)>":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    path = tmp_path / "<b>hostile.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    overview = _value(session, ask="open", path=str(path))
+    views = [_value(session, ask=name, path=str(path)) for name in ("contents", "architecture", "repair")]
+    html = "".join([overview["answers"], overview["about"], *(view["html"] for view in views)])
+    assert "<img" not in html and "<b>hostile" not in html
+    assert "&lt;img" in html
+
+
+def test_what_cannot_be_read_is_an_answer_in_the_pages_words(session: Session, tmp_path: Path) -> None:
+    answer = _ask(session, ask="open", path=str(SAMPLES / "picture.pth"))
+    assert answer == {"ok": False, "says": "picture.pth is a PNG image, not a checkpoint.", "hint": answer["hint"]}
+    assert _ask(session, ask="open", path=str(tmp_path / "gone.pth"))["ok"] is False
+    assert "Drop it again" in _ask(session, ask="contents", path="/nowhere")["hint"]
