@@ -137,7 +137,7 @@ def write_and_show(write: Callable[[], ExportReport], *, as_json: bool) -> int:
         return refused(error, as_json=as_json)
 
     def text() -> RenderableType:
-        from inspector.render.text import export_text
+        from inspector.render.exported import export_text
 
         return export_text(written)
 

@@ -149,8 +149,8 @@ def repair(
     def text() -> RenderableType:
         from rich.console import Group
 
+        from inspector.render.exported import export_text
         from inspector.render.repair_text import keys_text
-        from inspector.render.text import export_text
 
         return Group(keys_text(report), "", export_text(written))
 

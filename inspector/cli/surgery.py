@@ -128,8 +128,8 @@ def surgery(
     def text() -> RenderableType:
         from rich.console import Group
 
+        from inspector.render.exported import export_text
         from inspector.render.surgery_text import freeze_text, surgery_text
-        from inspector.render.text import export_text
 
         parts: list[RenderableType] = [surgery_text(report), ""] if steps else []
         if written is not None:

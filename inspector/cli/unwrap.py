@@ -58,7 +58,8 @@ def unwrap(
     def text() -> RenderableType:
         from rich.console import Group
 
-        from inspector.render.text import export_text, pairs, safe
+        from inspector.render.exported import export_text
+        from inspector.render.text import pairs, safe
 
         done = found.says or "Nothing was wrapped around them: the names are as they were."
         return Group(pairs([("Unwrapped", safe(done)), ("Proof", found.proof)]), export_text(written))
