@@ -74,7 +74,7 @@ def test_a_merge_by_hand(tmp_path):
     made, report = merge(tmp_path, base, adapter, {**PLAIN, "r": 1, "lora_alpha": 3})
     assert made["l.weight"].tolist() == [[7.0, -4.0], [3.0, 4.0], [15.0, -15.0]]
     assert made["l.bias"].tolist() == [0.0, 0.0, 0.0]
-    assert report.verification.holds and report.lost[0].startswith("1 tensor rounded to float32")
+    assert report.verification.holds and report.notes[0].startswith("1 tensor rounded to float32")
     # |[[6, -6], [0, 0], [15, -15]]| over |[[1, 2], [3, 4], [0, 0]]|: 22.8 over 5.48.
     assert "changed by their own pair, by 417 %" in report.verification.proofs[0].says
 
@@ -125,7 +125,7 @@ def test_half_precision_is_computed_in_float32_and_rounded_once(tmp_path):
     made, report = merge(tmp_path, base, both())
     a, b = (both()[f"base_model.model.block.up.lora_{side}.weight"] for side in "AB")
     assert torch.equal(made["block.up.weight"], (base["block.up.weight"].float() + (b @ a) * 3).bfloat16())
-    assert "2 tensors rounded to bfloat16" in report.lost[0]
+    assert "2 tensors rounded to bfloat16" in report.notes[0]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("", "model."), ("model.", ""), ("bert.", "bert.")])
@@ -169,7 +169,7 @@ def test_layers_saved_whole_and_trained_biases_take_their_places(tmp_path):
     made, report = merge(tmp_path, base_state(), adapter, config)
     assert made["block.up.bias"].tolist() == [9.0] * 8 and torch.equal(made["classifier.weight"], torch.ones(2, 4))
     assert made["embed.weight"].shape == (12, 4) and len(made) == len(base_state()) + 1
-    assert any(line.startswith("classifier.weight: new") for line in report.lost)
+    assert any(line.startswith("classifier.weight: new") for line in report.notes)
     assert any(line.startswith("embed.weight: of another shape") for line in report.lost)
 
 

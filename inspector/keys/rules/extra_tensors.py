@@ -101,7 +101,7 @@ RULE = Rule(
     title="Tensors without a place",
     says=(
         "Leaves out tensors that the target has no place for; of weights inside placed blocks it asks first. Needs no "
-        "`--accept` where the target is one whole module of the file, or what is left over is a loss's or an auxiliary "
+        "consent where the target is one whole module of the file, or what is left over is a loss's or an auxiliary "
         "head's by its names."
     ),
     cost=Cost.LOSSY,
