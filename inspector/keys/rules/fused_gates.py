@@ -66,10 +66,8 @@ def _proves(name: str, around: Around) -> str:
         # DINOv2's and xFormers' SwiGLU: chunk(2), the first half activated. A file's has their w3 beside it.
         third = _W12_WHOLE.sub(r"\1w3.weight", name)
         return "gate-first" if around.in_target or third in around.names else ""
-    # Phi-3's, GLM-4's and vLLM's layers. gpt-oss has a row of each in turn, in a bare parameter of all experts.
-    beside = re.sub(r"(?<=\.)gate_up_proj\.weight$", "down_proj.weight", name)
-    known = beside != name and beside in around.names and all(len(part) == 2 for part in around.parts)
-    return "gate-first" if known or all(shown_in(around.shapes, (pattern,)) for pattern in PHI) else ""
+    # Of a gate_up_proj in other layers only its own name says the order: gpt-oss has a row of each in turn.
+    return "gate-first" if all(shown_in(around.shapes, (pattern,)) for pattern in PHI) else ""
 
 
 def _orders(shapes: tuple[Shape, ...]) -> list[Order]:

@@ -39,6 +39,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
         if is_most(child.size, needed) and is_most(_cover(segment, child, pair), needed)
     ]
     fitting = _without_others(fitting, pair)
+    if len(fitting) == 1 and fitting[0][0] not in pair.target.children:
+        yield from _beside_the_rest(*fitting[0], pair)
     if len(fitting) < 2:
         return
     options = tuple(
@@ -68,6 +70,35 @@ def _routes(pair: Pair) -> Iterator[Route]:
             wrapper_segment.add_move(named[0], place=".".join(place.path[:-1])),
         )
         yield Route(picked[1], place, moves, takes=(picked[0],), fills=(named[0],))
+
+
+def _beside_the_rest(segment: str, child: Node, pair: Pair) -> Iterator[Route]:
+    """A set under a name of its own beside one that has none: old.fc.weight and fc.weight."""
+    rest = pair.source.only(lambda name: name != segment)
+    if not is_most(_by_name(child, rest), pair.target.size):
+        return
+    path, beside = ".".join(child.path), ".".join((*pair.source.path, "*"))
+    options = (
+        (path, f'{counted(child.size, "tensor")} under "{path}."'),
+        (beside, f'{counted(rest.size, "tensor")} beside "{path}."'),
+    )
+    chosen = pair.questions.ask(
+        Ambiguity(
+            id=RULE.id,
+            question=f'Two sets of weights in this file fit the same place: those under "{path}." and, under the same '
+            "names, those beside it. Which one?",
+            options=options,
+        ),
+        place=".".join(pair.source.path),
+    )
+    if chosen != path:
+        moves = () if chosen is None else (Move(RULE.id, f'leave out "{path}." as chosen', (("prefix", path),)),)
+        yield Route(child, None, moves, takes=(segment,))
+    if chosen != beside:
+        for name, other in rest.children.items():
+            out = ".".join(other.path)
+            moves = () if chosen is None else (Move(RULE.id, f'leave out "{out}." as chosen', (("prefix", out),)),)
+            yield Route(other, None, moves, takes=(name,))
 
 
 def _without_others(fitting: list[tuple[str, Node]], pair: Pair) -> list[tuple[str, Node]]:

@@ -89,3 +89,13 @@ def test_a_decoder_of_the_same_shapes_in_another_order_is_no_twin_of_the_encoder
     for other in (ENCODER, {n.replace("0", "a").replace("2", "b"): s for n, s in ENCODER.items()}):
         plan = diagnose(file_of(both("net.", ENCODER, other)), target_of(goal)).plan
         assert [q.id for q in plan.ambiguities] == ["twins"] and not plan.complete
+
+
+def test_a_set_under_a_name_beside_one_without_is_asked_about(file_of, target_of):
+    """The older set fits the target's prefix by its own, and lacks two tensors; it was taken for the newer."""
+    sizes = {"weight": (4, 4), "bias": (4,)}
+    names = [f"{m}.{leaf}" for m in ("embedding", "encoder", "decoder", "fc") for leaf in sizes]
+    net = {name: sizes[name.rpartition(".")[2]] for name in names}
+    old = {f"old.{name}": size for name, size in list(net.items())[:-1]}
+    report = diagnose(file_of(old | net), target_of({f"encoder.{name}": size for name, size in net.items()}))
+    assert [q.id for q in report.plan.ambiguities] == ["twins"] and not report.plan.complete
