@@ -56,11 +56,12 @@ if facts.weights_note:
     st.caption(plain(facts.weights_note))
 view.begin()
 with said():
-    address.take_up(hand, view.DRAWING)
+    address.take_up(hand, (*view.DRAWING, *inputs.settings(inputs.inferred(hand), hand.sha256)))
 line = st.container(horizontal=True, vertical_alignment="center", gap="small", key="settled")
 picture = inputs.take_picture(line)
 with line:
     preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
+inputs.tell_gone(inputs.inferred(hand), preprocessing, hand.sha256)
 if picture is None:
     st.caption("The heat map appears here once a picture is chosen.")
     st.stop()

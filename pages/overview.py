@@ -54,7 +54,7 @@ elif checkpoint.weights is not None:
     recognition, another = reports.recognition_of(hand), reports.why_another(hand)
     unknown = bool(another) or recognition.best is None
     wrapped = unknown and unwrapping.is_wrapped(hand, state or checkpoint.weights)
-    next_steps.show_for_unknown(recognition, another=another, wrapped=wrapped)
+    next_steps.show_for_unknown(recognition, another=another, wrapped=wrapped, is_module=checkpoint.weights.is_module)
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

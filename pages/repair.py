@@ -34,6 +34,8 @@ if state is None:
     st.info("The file holds no state dict, so there are no keys to repair.", icon=":material/info:")
     st.stop()
 
+# Several networks, and nobody said which: nothing is to be written of one that was not chosen.
+several = states.unanswered(checkpoint)
 # Drawn once the diagnosis tells whether it is a question.
 which = st.container(key="which-state")
 target: Target | None = None
@@ -47,14 +49,16 @@ if target is not None:
         target = targets.confirm_assumed(target)
 if target is None:
     with which:
-        states.choose_state(checkpoint, models_only=True)
-    if reports.own_target(hand, state) is None:
+        states.choose_state(checkpoint, models_only=True, question=several)
+    if several:
+        st.caption("What can be written without a target appears here once that is chosen.")
+    elif reports.own_target(hand, state) is None:
         with said():
             unwrapping.show_unwrap(hand, state)
         if checkpoint.format == "onnx":
             next_steps.show_for_onnx(here="repair")
         else:
-            next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True)
+            next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, is_module=state.is_module)
     paste_box()
     st.stop()
 
@@ -67,8 +71,17 @@ asks = states.asked_by(report.plan, checkpoint)
 if asks and states.chosen_state(checkpoint) is state:
     asks = ""
     report = reports.keys_of(hand, target, state, accept=accept, choose=choose, partial=partial)
+# A target of one's own that only one of several networks fits has said which; what it asks is asked first.
+is_own = st.session_state[targets.WAY_SLOT] == "own"
+found = report.plan if not is_own and not partial else None
+fits = found is not None and (found.complete or bool(found.ambiguities))
 with which:
-    states.choose_state(checkpoint, models_only=True, question=asks)
+    told = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), None) if several else None
+    states.choose_state(checkpoint, models_only=True, question=asks or ("" if fits else several), told=told)
+if several and not asks and not fits:
+    st.caption("What keeps it from loading appears here once that is chosen.")
+    paste_box()
+    st.stop()
 plan = report.plan
 state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), state)
 icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""

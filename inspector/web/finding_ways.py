@@ -11,7 +11,11 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
 from inspector.findings import Finding, ranked
 from inspector.health.report import HealthReport
+from inspector.readers.checks.torch_versions import WEIGHTS_ONLY_REFUSES
 from inspector.readers.checks.truncation import CUT_SHORT, DAMAGED_DIRECTORY
+from inspector.readers.formats.script.findings import TORCHSCRIPT
+from inspector.readers.formats.script.model_json import TORCHSCRIPT_LEGACY
+from inspector.readers.formats.torch_package import TORCH_PACKAGE
 from inspector.units import shorten_middle
 from inspector.web import next_steps, reports, states
 from inspector.web.components import finding_cards
@@ -20,6 +24,8 @@ from inspector.web.text import plain
 
 _ROWS = 12
 _CUT = (CUT_SHORT.id, DAMAGED_DIRECTORY.id)
+# What tells to export the tensors here.
+_TAKEN_OUT = (WEIGHTS_ONLY_REFUSES.id, TORCHSCRIPT.id, TORCHSCRIPT_LEGACY.id, TORCH_PACKAGE.id)
 _TENSORS = 3
 _LONGEST = 200  # characters of a name that an address carries
 
@@ -37,6 +43,8 @@ def draw_findings(
     for finding in listed[:_ROWS]:
         with st.container(gap=None):
             finding_cards([finding])
+            if finding.id in _TAKEN_OUT and state is not None:
+                next_steps.link_to_weights()
             named = [name for name in finding.subjects if name in tensors and len(name) <= _LONGEST][:_TENSORS]
             if finding.id in _CUT:
                 next_steps.link_to_salvage(hand)

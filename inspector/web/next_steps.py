@@ -13,13 +13,19 @@ _NEAREST = 3
 
 
 def show_for_unknown(
-    recognition: Recognition, *, on_repair: bool = False, another: str = "", wrapped: bool = False
+    recognition: Recognition,
+    *,
+    on_repair: bool = False,
+    another: str = "",
+    wrapped: bool = False,
+    is_module: bool = False,
 ) -> None:
     """What can be done with a network that nobody knows by name, or that is only near a known one; nothing is drawn for
     others.
 
     on_repair: the page itself asks for the key list and another file, and takes wrappers off. another: why the file is
     not the known network that it is near. wrapped: something lies around its weights that comes off without a target.
+    is_module: the file holds an object of somebody's own class, whose tensors come out of it without that class.
     """
     if not another and (recognition.best is not None or recognition.official is not None):
         return
@@ -32,7 +38,11 @@ def show_for_unknown(
         st.caption(plain(another))
     elif near:
         st.caption(plain(f"Nearest by its shapes: {', '.join(near)}."))
+    if is_module:
+        st.caption("It holds a whole module. Its tensors come out of it under their own names, without its class.")
     with st.container(horizontal=True, key="next-steps"):
+        if is_module:
+            link_to_weights()
         if wrapped and not on_repair:
             st.page_link("pages/repair.py", label="Take its wrappers off", icon=":material/layers_clear:")
         if own_code.is_offered():
@@ -43,7 +53,13 @@ def show_for_unknown(
             )
         st.page_link("pages/architecture.py", label="What its names and shapes tell", icon=":material/schema:")
         st.page_link("pages/compare.py", label="Hold it against a relative", icon=":material/compare_arrows:")
-        st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
+        if not is_module:
+            st.page_link("pages/convert.py", label="Convert it as it is", icon=":material/swap_horiz:")
+
+
+def link_to_weights() -> None:
+    """To the Convert page, which writes the tensors alone: nothing else of the file comes along."""
+    st.page_link("pages/convert.py", label="Take the weights out", icon=":material/output:")
 
 
 def show_for_onnx(*, here: str = "") -> None:

@@ -60,17 +60,19 @@ def state_in_hand(checkpoint: Checkpoint, *, models_only: bool = False) -> State
     return held if any(s is held for s in offered) else checkpoint.weights
 
 
-def choose_state(checkpoint: Checkpoint, *, models_only: bool = False, question: str = "") -> StateDict | None:
+def choose_state(
+    checkpoint: Checkpoint, *, models_only: bool = False, question: str = "", told: StateDict | None = None
+) -> StateDict | None:
     """The state dict to look at: a selection where the file holds several, the same on every page. None when it holds
     none.
 
     models_only: leave out the optimizer's, which no architecture has. question: asked in place of "State dict", while
-    nothing is chosen.
+    nothing is chosen. told: which one it is as long as nobody chose, where something tells.
     """
     states = _offered(checkpoint, models_only)
     if len(states) < 2:
         return checkpoint.weights
-    current = None if question else state_in_hand(checkpoint, models_only=models_only)
+    current = None if question else told or state_in_hand(checkpoint, models_only=models_only)
     key = f"state-{checkpoint.origin.sha256}-{models_only}"
     return _choose(question or "State dict", states, current, checkpoint, key=key)
 
@@ -93,8 +95,19 @@ def choose_of_several(checkpoint: Checkpoint) -> StateDict | None:
     sets = equal_sets(checkpoint)
     if not sets:
         return None
-    question = f"Which of its {len(sets):,} sets of weights is meant?"
-    return _choose(question, sets, meant_state(checkpoint), checkpoint, key=f"set-{checkpoint.origin.sha256}")
+    return _choose(_which_of(sets), sets, meant_state(checkpoint), checkpoint, key=f"set-{checkpoint.origin.sha256}")
+
+
+def unanswered(checkpoint: Checkpoint) -> str:
+    """Of several networks that none of the model's state dicts was chosen of: which one is meant; "" for nothing to
+    ask."""
+    sets, held = equal_sets(checkpoint), chosen_state(checkpoint)
+    is_chosen = held is not None and any(held is state for state in _offered(checkpoint, models_only=True))
+    return _which_of(sets) if sets and not is_chosen else ""
+
+
+def _which_of(sets: Sequence[StateDict]) -> str:
+    return f"Which of its {len(sets):,} sets of weights is meant?"
 
 
 def _choose(

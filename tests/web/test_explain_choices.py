@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.render.overlay import png_bytes
 from inspector.web import uploads
+from inspector.web.explain import address
 from inspector.web.explain.pictures import Picture
 from inspector.web.session import Hand
 
@@ -157,3 +158,40 @@ def test_trust_over_several_pictures_is_priced_measured_and_says_which_cannot_be
     assert all(f'data-table="trust-{key}"' in tables for key in ("answers", "means", "pictures"))
     names = [one.proto.label for one in app.get("download_button")]
     assert {"Numbers (CSV)", "Report (JSON)"} <= set(names)
+
+
+def test_a_class_that_nobody_chose_follows_the_answer_and_is_no_choice(
+    app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: dict[str, str] = {}
+    monkeypatch.setattr(address, "write_address", lambda values, *, key: written.update(values))
+    app = _app(app, tmp_path, 10)
+    first = _of(app.selectbox, "Class").value
+    assert (written["class"], written["mean"], written["crop"]) == ("", "", "")
+    _of(app.text_input, "Mean per channel").set_value("-3, 9, 0.1234567").run()
+    answered = _of(app.selectbox, "Class").value
+    assert answered == int(_of(app.selectbox, "Class").options[0].split()[1]) != first
+    assert _caption(app).endswith(f"looked for class {answered}")
+    assert (written["class"], written["mean"], written["std"]) == ("", "-3, 9, 0.1234567", "")
+    # One that was chosen stays, whatever the answer becomes.
+    _of(app.selectbox, "Class").set_value(first).run()
+    _of(app.text_input, "Mean per channel").set_value("9, -3, 9").run()
+    assert _caption(app).endswith(f"looked for class {first}") and written["class"] == str(first)
+
+
+def test_preprocessing_is_in_the_link_and_what_is_none_is_told(app: AppTest, tmp_path: Path) -> None:
+    asked = {"resize": "48", "crop": "32", "mean": "0.1,0.2,0.1666667", "std": "0, 1, 1", "interpolation": "nearest"}
+    for name, text in asked.items():
+        app.query_params[name] = text
+    app = _app(app, tmp_path, 4)
+    assert _settled(app, " px") == "32 of 48 px, mean 0.1, 0.2, 0.167 (set on this page)"
+    assert _of(app.text_input, "Mean per channel").value == "0.1, 0.2, 0.1666667"
+    assert _of(app.text_input, "Deviation per channel").value == "0.25, 0.25, 0.25"
+    said = [one.value.replace("\\", "") for one in app.caption if "The link asks for" in one.value]
+    assert len(said) == 2
+    assert any("“0, 1, 1”, which is no deviation of 3 numbers" in text for text in said)
+    assert any(
+        text.endswith("“nearest”, which is no interpolation that is known here: this is bilinear.") for text in said
+    )
+    _of(app.text_input, "Deviation per channel").set_value("1, 1, 1").run()
+    assert len([one for one in app.caption if "The link asks for" in one.value]) == 1

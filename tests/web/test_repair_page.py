@@ -302,3 +302,53 @@ def test_a_link_has_the_state_dict_and_one_that_names_none_is_no_harm(app: AppTe
 
 def test_every_reason_for_a_place_has_words() -> None:
     assert set(lists._WHY) == set(Evidence)
+
+
+def _links(app: AppTest) -> list[str]:
+    return [link.proto.label for link in app.get("page_link")]
+
+
+def test_of_two_networks_nothing_is_written_before_one_is_chosen(app: AppTest, tmp_path: Path) -> None:
+    nets = {
+        "netG": {f"module.g{n}.{leaf}": torch.ones(3) for n in range(3) for leaf in ("weight", "bias")},
+        "netD": {f"module.d{n}.{leaf}": torch.ones(2) for n in range(3) for leaf in ("weight", "bias")},
+    }
+    _open(app, nets, tmp_path)
+    assert not app.exception
+    (box,) = _state_boxes(app)
+    assert box.label == "Which of its 2 sets of weights is meant?" and box.value is None
+    assert not any(button.key == "unwrap-write" for button in app.button)
+    # A list of names that one of them has says which.
+    app.text_area[0].set_value("\n".join(f"d{n}.{leaf}" for n in range(3) for leaf in ("weight", "bias"))).run()
+    (box,) = _state_boxes(app)
+    assert not app.exception and "Verified" in _headings(app)
+    assert (box.label, box.options[box.value].partition(" ")[0]) == ("State dict", "netD")
+    # One that neither has tells nothing.
+    app.text_area[0].set_value("a.weight\nb.weight").run()
+    (box,) = _state_boxes(app)
+    assert not app.exception and box.value is None and "Verified" not in _headings(app)
+    app.text_area[0].set_value("").run()
+    _state_boxes(app)[0].set_value(1).run()
+    assert not app.exception and app.query_params["state"] == "netD"
+    assert any("Taken out of netD" in caption.value for caption in app.caption)
+    assert any(button.key == "unwrap-write" for button in app.button)
+
+
+@pytest.mark.parametrize("page", ["repair", "overview"])
+def test_of_a_whole_module_of_ones_own_class_a_link_takes_the_weights_out(
+    app: AppTest, tmp_path: Path, page: str
+) -> None:
+    torch.save(_Own(), tmp_path / "whole.pt")
+    stored = uploads.the_store().put_bytes((tmp_path / "whole.pt").read_bytes(), name="whole.pt", owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name="whole.pt")
+    app.run().switch_page(f"pages/{page}.py").run()
+    assert not app.exception and not app.error
+    # On Overview beside what tells to export the tensors, too.
+    assert _links(app).count("Take the weights out") == (1 if page == "repair" else 2)
+    assert "Convert it as it is" not in _links(app)
+
+
+class _Own(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inspector.cam.inputs.picture import input_shape
@@ -14,7 +16,7 @@ from inspector.overview import count_words
 from inspector.render.tree_html import _rows, module_branch, value_branch
 from inspector.web.architecture import _nest
 from inspector.web.components import _card, _few_of_each
-from inspector.web.explain.inputs import edited
+from inspector.web.explain.inputs import as_linked, edited, settings
 from inspector.web.tensor_table import filtered, modules
 from inspector.web.writing import stem_of
 
@@ -154,6 +156,14 @@ def _edit(**changes: object) -> Preprocessing:
 
 def test_untouched_preprocessing_is_the_same() -> None:
     assert _edit() is START
+
+
+def test_a_mean_of_many_digits_is_untouched_as_its_box_shows_it() -> None:
+    start = replace(START, mean=(0.48145466, 0.4578275, 0.40821073))
+    boxes = {one.name: str(one.first) for one in settings(start, "0")}
+    assert boxes["mean"] == "0.48145466, 0.4578275, 0.40821073"
+    shown = edited(start, resize=256, crop=224, mean=boxes["mean"], std=boxes["std"], interpolation="bilinear")
+    assert shown is start and not any(as_linked(start, shown).values())
 
 
 def test_changed_preprocessing_says_who_set_it() -> None:

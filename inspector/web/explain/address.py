@@ -29,13 +29,15 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Setting:
-    """One that stands in the session by the same name everywhere. first: what is not written down."""
+class Setting:
+    """One that stands in the session as it is. name: in the address. first: what is not written down. read: None for
+    what is no such value. why: said of that."""
 
     name: str
     slot: str
     first: object
     read: Callable[[str], object | None]
+    why: str = "none of these"
 
 
 def _share(text: str) -> float | None:
@@ -54,7 +56,7 @@ def _index(text: str) -> int | None:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else None
 
 
-def settings(views: tuple[str, ...], colour_maps: tuple[str, ...], opacity: float) -> tuple[_Setting, ...]:
+def settings(views: tuple[str, ...], colour_maps: tuple[str, ...], opacity: float) -> tuple[Setting, ...]:
     """How the map is drawn: the view, its colours, its opacity, its outline."""
 
     def outline(text: str) -> float | None:
@@ -62,19 +64,19 @@ def settings(views: tuple[str, ...], colour_maps: tuple[str, ...], opacity: floa
         return value if value is not None and value <= OUTLINE_TO else None
 
     return (
-        _Setting(name="view", slot="view", first=views[0], read=lambda text: text if text in views else None),
-        _Setting(
+        Setting(name="view", slot="view", first=views[0], read=lambda text: text if text in views else None),
+        Setting(
             name="colours",
             slot="colour-map",
             first=colour_maps[0],
             read=lambda text: text if text in colour_maps else None,
         ),
-        _Setting(name="opacity", slot="opacity", first=opacity, read=_share),
-        _Setting(name="outline", slot="threshold", first=0.0, read=outline),
+        Setting(name="opacity", slot="opacity", first=opacity, read=_share),
+        Setting(name="outline", slot="threshold", first=0.0, read=outline),
     )
 
 
-def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
+def take_up(hand: Hand, settings: tuple[Setting, ...]) -> None:
     """Once for each session: choose what the address says. Raises ReadError and ExplainError for a picture that is not
     here any more, or is none; the rest is chosen all the same."""
     if st.session_state.get(_TAKEN):
@@ -84,7 +86,7 @@ def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
     # What the page does not offer is said where it would be chosen.
     linked: dict[str, object] = {}
     st.session_state[LINKED] = linked
-    for one in drawing:
+    for one in settings:
         text = asked.get(one.name, "")
         value = one.read(text)
         if value is not None:
@@ -108,7 +110,7 @@ def take_up(hand: Hand, drawing: tuple[_Setting, ...]) -> None:
             linked[slot] = asked[name] if index is None else index
 
 
-def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> dict[str, str]:
+def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[Setting, ...]) -> dict[str, str]:
     """What is chosen now, as the address says it; "" for what is as it begins."""
     state: Mapping[Any, Any] = st.session_state
     sample, beside = pictures.sample_id(picture), state.get(beside_slot(hand, picture))
@@ -126,6 +128,7 @@ def chosen(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...])
     return found
 
 
-def follow(hand: Hand, picture: pictures.Picture, drawing: tuple[_Setting, ...]) -> None:
-    """Write it into the browser's address, in place."""
-    write_address(chosen(hand, picture, drawing), key="explain-address-line")
+def follow(hand: Hand, picture: pictures.Picture, drawing: tuple[Setting, ...], prepared: Mapping[str, str]) -> None:
+    """Write it into the browser's address, in place. prepared: what the visitor set of the preprocessing, as the
+    address says it."""
+    write_address({**chosen(hand, picture, drawing), **prepared}, key="explain-address-line")

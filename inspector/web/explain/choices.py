@@ -26,14 +26,14 @@ def choose_one(
     label: str, words: Mapping[T, str], slot: str, *, first: T | None, placeholder: str = "", says: str = ""
 ) -> T | None:
     """One of several. words: of each option, in the order that is shown. slot: where the choice stands in the session,
-    for whoever sets it. first: chosen at the start, and where the choice is none of the options; None for none.
-    says: on hover."""
+    for whoever sets it; nothing stands there as long as nobody chose. first: shown until then, and where the choice is
+    none of the options, so that it may be another in the next run; None for none. says: on hover."""
     if st.session_state.get(slot) not in words:
-        st.session_state[slot] = first
+        st.session_state.pop(slot, None)
     gone = linked_to(slot, words)
     digest = hashlib.sha256("\n".join(words.values()).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     box = f"{slot}-as-{digest}"
-    st.session_state[box] = st.session_state[slot]
+    st.session_state[box] = st.session_state.get(slot, first)
 
     def take() -> None:
         st.session_state[slot] = st.session_state[box]

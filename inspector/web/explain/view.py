@@ -17,7 +17,7 @@ from inspector.render.outline import above, draw_box, draw_outline, measure_outl
 from inspector.render.overlay import lay_over, overlay
 from inspector.units import human_share
 from inspector.web import jobs
-from inspector.web.explain import address, pictures, sprites
+from inspector.web.explain import address, inputs, pictures, sprites
 from inspector.web.explain.answer import asked_label
 from inspector.web.explain.choices import linked_to, no_longer_linked, say_gone
 from inspector.web.explain.files import download_row
@@ -61,7 +61,7 @@ def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation |
             _two(small, scaled, for_display(picture, second)[1], style)
     with files:
         download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity), threads=threads)
-    address.follow(hand, picture, DRAWING)
+    address.follow(hand, picture, DRAWING, inputs.as_linked(inputs.inferred(hand), first.preprocessing))
 
 
 def begin() -> None:
