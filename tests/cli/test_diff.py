@@ -88,8 +88,9 @@ def test_json_is_the_report(files: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_text_and_stat(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     diff(files, "first.safetensors", "moved.safetensors")
     out = capsys.readouterr().out
-    assert "Only 1 layer changed: a (87.0 % of the elements); the other tensor is" in out.replace("%", " %").replace(
-        "  %", " %"
+    assert (
+        "Only 1 layer changed: a (20 of its 20 elements; it is 87.0 % of all elements); the other tensor is"
+        in out.replace("%", " %").replace("  %", " %")
     )
     assert "changed   a.weight  4x5" in out
     diff(files, "first.safetensors", "moved.safetensors", "--stat")

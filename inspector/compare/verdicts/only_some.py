@@ -33,8 +33,9 @@ def _decide(diff: Diff) -> Verdict | None:
     elements = sum(t.a.numel for t in trained if t.a is not None)
     share = elements / diff.totals.parameters_a if diff.totals.parameters_a else 0.0
     differ = sum(t.numbers.changed for t in trained if t.numbers is not None)
+    whose, are = ("its", "it is") if len(modules) == 1 else ("their", "they are")
     # The numbers of every one of them are known, or nothing is said of how many changed.
-    count = f"{differ:,} of their {elements:,} elements; " if all(t.numbers is not None for t in trained) else ""
+    count = f"{differ:,} of {whose} {elements:,} elements; " if all(t.numbers is not None for t in trained) else ""
     broken = sum(t.numbers.nan_b + t.numbers.infinite_b for t in diff.tensors if t.numbers is not None)
     odd = ""
     if broken:
@@ -47,7 +48,7 @@ def _decide(diff: Diff) -> Verdict | None:
     return Verdict(
         id=VERDICT.id,
         title=VERDICT.title,
-        says=f"Only {counted(len(modules), 'layer')} changed: {named} ({count}they are {human_share(share)} "
+        says=f"Only {counted(len(modules), 'layer')} changed: {named} ({count}{are} {human_share(share)} "
         f"of all elements{beside}); the other {rest} equal to the last bit.{odd}",
         proved=True,
         test="the bytes of every other tensor",
