@@ -1,7 +1,7 @@
 """A stand-in for NumPy in the browser, where there is none: what moves, compares and counts the bytes of tensors.
 
 Pyodide's NumPy comes from its own network of servers alone, and a page that asks for nothing but its own files cannot
-have it. What is here gives NumPy's results to the bit (tests/site compares the two); everything else raises
+have it. What is here gives NumPy's results to the bit (tests/browser_page compares the two); everything else raises
 `MissingLibrary`, which is an answer of the program: refused, never guessed.
 """
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.site.stand_in_cases import cases
+from tests.browser_page.stand_in_cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = ROOT / "site" / "python"
@@ -25,7 +25,7 @@ def _run(program: str, *arguments: str) -> str:
 
 
 def test_its_results_are_numpys() -> None:
-    theirs, ours = cases(), json.loads(_run(str(ROOT / "tests" / "site" / "stand_in_cases.py")))
+    theirs, ours = cases(), json.loads(_run(str(ROOT / "tests" / "browser_page" / "stand_in_cases.py")))
     assert ours.keys() == theirs.keys()
     assert {name for name in theirs if ours[name] != theirs[name]} == set()
 

@@ -1,5 +1,6 @@
-"""A plugin of pytest that keeps the files which tests make: `pytest tests/readers -p tests.site.collecting`, with
-$COLLECT_INTO a folder. One folder per test, equal ones once; what is large, or no regular file, is left out."""
+"""A plugin of pytest that keeps the files which tests make: `pytest tests/readers -p
+tests.browser_page.collecting`, with $COLLECT_INTO a folder. One folder per test, equal ones once; what is large, or no
+regular file, is left out."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_pa
     made.mkdir()
     environment = {**os.environ, "COLLECT_INTO": str(made), "PYTHONPATH": str(ROOT)}
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "tests/readers", "-p", "tests.site.collecting"],
+        [sys.executable, "-m", "pytest", "-q", "tests/readers", "-p", "tests.browser_page.collecting"],
         cwd=ROOT, env=environment, check=False, capture_output=True,
     )  # fmt: skip
     (made / "samples").symlink_to(SAMPLES)
@@ -67,7 +67,7 @@ def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_pa
     assert len(files) > 200
     questions = [question for path in files for question in _about(f"/work/{path.relative_to(made).as_posix()}")]
     done = subprocess.run(
-        ["node", str(ROOT / "tests" / "site" / "page.mjs"), str(dist), str(made)],
+        ["node", str(ROOT / "tests" / "browser_page" / "page.mjs"), str(dist), str(made)],
         input="\n".join(map(json.dumps, questions)), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
