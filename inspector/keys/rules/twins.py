@@ -75,7 +75,8 @@ def _routes(pair: Pair) -> Iterator[Route]:
 def _beside_the_rest(segment: str, child: Node, pair: Pair) -> Iterator[Route]:
     """A set under a name of its own beside one that has none: old.fc.weight and fc.weight."""
     rest = pair.source.only(lambda name: name != segment)
-    if not is_most(_by_name(child, rest), pair.target.size):
+    # What the target has by name is what is meant; whether the other fills its gaps is asked elsewhere.
+    if not is_most(_by_name(child, rest), pair.target.size) or is_most(_by_name(rest, pair.target), rest.size):
         return
     path, beside = ".".join(child.path), ".".join((*pair.source.path, "*"))
     options = (
