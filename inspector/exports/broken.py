@@ -1,16 +1,22 @@
-"""Which tensors hold NaN or infinity: an export carries them along, and says so, or leaves those tensors out."""
+"""Which tensors hold NaN or infinity: an export carries them along, and says so, or leaves those tensors out.
+
+What is carried along is counted in the numbers that are read to be written; only what is to be left out must be known
+before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from inspector.checkpoint.casts import has_numbers, numbers_of
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.raw_tensor import read_raw
+from inspector.checkpoint.raw_tensor import RawTensor, read_raw
 from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.exports.stream import Block, Memory, Stream, in_order
 from inspector.units import counted, human_place
 
 _PIECE = 1 << 20  # elements
@@ -37,22 +43,53 @@ class BrokenTensor:
 
 def find_broken(checkpoint: Checkpoint, tensors: Iterable[TensorInfo]) -> tuple[BrokenTensor, ...]:
     """In their order; tensors of whole numbers have none. Raises ReadError for one that cannot be read."""
-    found = []
-    for info in tensors:
-        dtype = DTYPES.get(info.dtype)
-        if dtype is None or not dtype.floating or not has_numbers(info.dtype) or not info.numel:
-            continue
-        broken = _broken(info, np.asarray(read_raw(checkpoint, info).array).reshape(-1))
-        if broken is not None:
-            found.append(broken)
-    return tuple(found)
+    asked = (info for info in tensors if _may_be_broken(info.dtype) and info.numel)
+    found = (_broken(info.name, read_raw(checkpoint, info)) for info in asked)
+    return tuple(broken for broken in found if broken is not None)
 
 
-def _broken(info: TensorInfo, memory: np.ndarray[tuple[int], np.dtype[np.generic]]) -> BrokenTensor | None:
+class BrokenTally:
+    """`find_broken` of a stream, whose blocks are made anyway. stream: what to write instead of it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._found: dict[str, BrokenTensor] = {}
+        self._names = stream.names
+        # Made once for writing and once for reading back: the same numbers are looked at once.
+        self._seen: set[int] = set()
+        self.stream = replace(stream, blocks=tuple(map(self._watched, range(len(stream.blocks)), stream.blocks)))
+
+    def _watched(self, number: int, block: Block) -> Block:
+        if not _may_be_broken(block.dtype):
+            return block
+        return replace(block, make=partial(self._make, number, block, block.make))
+
+    def _make(self, number: int, block: Block, make: Callable[[], Memory]) -> Memory:
+        memory = make()
+        if number not in self._seen:
+            self._seen.add(number)
+            for entry in block.entries:
+                broken = _broken(entry.name, entry.of(memory, block.dtype)) if entry.numel else None
+                if broken is not None:
+                    self._found[entry.name] = broken
+        return memory
+
+    @property
+    def found(self) -> tuple[BrokenTensor, ...]:
+        """Once all has been made: in the order of the state dict."""
+        return tuple(self._found[name] for name in self._names if name in self._found)
+
+
+def _may_be_broken(dtype: str) -> bool:
+    known = DTYPES.get(dtype)
+    return known is not None and known.floating and has_numbers(dtype)
+
+
+def _broken(name: str, tensor: RawTensor) -> BrokenTensor | None:
+    memory, dtype = in_order(tensor), tensor.dtype
     nan = infinite = 0
     first: int | None = None
     for at in range(0, len(memory), _PIECE):
-        numbers = numbers_of(memory[at : at + _PIECE], info.dtype)
+        numbers = numbers_of(memory[at : at + _PIECE], dtype)
         bad = ~np.isfinite(numbers)
         if not bad.any():
             continue
@@ -61,4 +98,4 @@ def _broken(info: TensorInfo, memory: np.ndarray[tuple[int], np.dtype[np.generic
         infinite += int(np.count_nonzero(bad & ~np.isnan(numbers)))
     if first is None:
         return None
-    return BrokenTensor(name=info.name, shape=tuple(info.shape), nan=nan, infinite=infinite, first=first)
+    return BrokenTensor(name=name, shape=tuple(tensor.shape), nan=nan, infinite=infinite, first=first)

@@ -14,7 +14,7 @@ from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.raw_tensor import read_raw
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.errors import ExportError, ReadError
-from inspector.exports.broken import find_broken
+from inspector.exports.broken import BrokenTally, find_broken
 from inspector.exports.cast import Cast
 from inspector.exports.left_behind import left_behind, provenance, unshown
 from inspector.exports.report import ExportReport
@@ -62,17 +62,18 @@ def export_as_is(
             f"Nothing was written: none of {counted(len(state.tensors), 'tensor')} of {state.label} is whole.",
             hint="Download or copy the file again.",
         )
-    broken = find_broken(checkpoint, whole)
-    if without_broken and broken:
+    broken = find_broken(checkpoint, whole) if without_broken else ()
+    if broken:
         bad = {one.name for one in broken}
         whole = [info for info in whole if info.name not in bad]
-        cut += [f"{one.says}" for one in broken]
+        cut += [one.says for one in broken]
         if not whole:
             raise ExportError(
                 f"Nothing was written: every tensor of {state.label} holds NaN or infinity.",
                 hint="Go back to an earlier checkpoint.",
             )
-    stream = stream_of_tensors(checkpoint, whole, state.versions)
+    tally = BrokenTally(stream_of_tensors(checkpoint, whole, state.versions))
+    stream = tally.stream
     cast = Cast(stream, dtype) if dtype is not None else None
     text = provenance(checkpoint, entry, converted_from=checkpoint.origin.name)
     if salvage:
@@ -96,7 +97,7 @@ def export_as_is(
         state=taken,
         cast=cast.report if cast is not None else None,
         left_out=tuple(info.name for info in state.tensors if info.name not in written),
-        broken=() if without_broken else tuple(one.says for one in broken),
+        broken=tuple(one.says for one in tally.found),
     )
 
 
