@@ -6,7 +6,7 @@ trained a copy of a module (modules_to_save beside original_module), the copy is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from inspector.keys.placing.tree import Node, is_most, numbered, overlap
 from inspector.keys.report import Ambiguity, Cost
@@ -47,16 +47,11 @@ def _routes(pair: Pair) -> Iterator[Route]:
         (".".join(child.path), f'{counted(child.size, "tensor")} under "{".".join(child.path)}."')
         for _, child in fitting
     )
+    names = " and ".join(f'"{option}."' for option, _ in options)
+    question = f"{counted(len(fitting), 'set')} of weights in this file fit the same place: {names}. Which one?"
     trained = {segment: ".".join(child.path) for segment, child in fitting}
-    chosen = trained[_TRAINED] if trained.keys() == {_TRAINED, _ORIGINAL} else _ask(fitting, options, pair)
-    for segment, child in fitting:
-        path = ".".join(child.path)
-        if chosen is None:
-            yield Route(child, None, (), takes=(segment,))
-        elif path != chosen:
-            yield Route(
-                child, None, (Move(RULE.id, f'leave out "{path}." as chosen', (("prefix", path),)),), (segment,)
-            )
+    chosen = trained[_TRAINED] if trained.keys() == {_TRAINED, _ORIGINAL} else _ask(question, options, pair)
+    yield from (_left_out(s, child, chosen) for s, child in fitting if ".".join(child.path) != chosen)
     picked = next(((s, c) for s, c in fitting if ".".join(c.path) == chosen), None)
     named = [s for s, _ in fitting if s in pair.target.children]
     if picked is not None and named and picked[0] not in pair.target.children:
@@ -83,23 +78,22 @@ def _beside_the_rest(segment: str, child: Node, pair: Pair) -> Iterator[Route]:
         (path, f'{counted(child.size, "tensor")} under "{path}."'),
         (beside, f'{counted(rest.size, "tensor")} beside "{path}."'),
     )
-    chosen = pair.questions.ask(
-        Ambiguity(
-            id=RULE.id,
-            question=f'Two sets of weights in this file fit the same place: those under "{path}." and, under the same '
-            "names, those beside it. Which one?",
-            options=options,
-        ),
-        place=".".join(pair.source.path),
+    question = (
+        f'Two sets of weights in this file fit the same place: those under "{path}." and, under the same names, those '
+        "beside it. Which one?"
     )
+    chosen = _ask(question, options, pair)
     if chosen != path:
-        moves = () if chosen is None else (Move(RULE.id, f'leave out "{path}." as chosen', (("prefix", path),)),)
-        yield Route(child, None, moves, takes=(segment,))
+        yield _left_out(segment, child, chosen)
     if chosen != beside:
-        for name, other in rest.children.items():
-            out = ".".join(other.path)
-            moves = () if chosen is None else (Move(RULE.id, f'leave out "{out}." as chosen', (("prefix", out),)),)
-            yield Route(other, None, moves, takes=(name,))
+        yield from (_left_out(name, other, chosen) for name, other in rest.children.items())
+
+
+def _left_out(segment: str, child: Node, chosen: str | None) -> Route:
+    """What goes nowhere, because another set was chosen, or until one is."""
+    path = ".".join(child.path)
+    moves = () if chosen is None else (Move(RULE.id, f'leave out "{path}." as chosen', (("prefix", path),)),)
+    return Route(child, None, moves, takes=(segment,))
 
 
 def _without_others(fitting: list[tuple[str, Node]], pair: Pair) -> list[tuple[str, Node]]:
@@ -123,16 +117,9 @@ def _by_name(child: Node, place: Node) -> int:
     return sum(there.get(name, ()) == leaf.shape for name, leaf in child.walk() if name in there)
 
 
-def _ask(fitting: Sequence[tuple[str, Node]], options: tuple[tuple[str, str], ...], pair: Pair) -> str | None:
-    names = " and ".join(f'"{option}."' for option, _ in options)
-    return pair.questions.ask(
-        Ambiguity(
-            id=RULE.id,
-            question=f"{counted(len(fitting), 'set')} of weights in this file fit the same place: {names}. Which one?",
-            options=options,
-        ),
-        place=".".join(pair.source.path),
-    )
+def _ask(question: str, options: tuple[tuple[str, str], ...], pair: Pair) -> str | None:
+    ambiguity = Ambiguity(id=RULE.id, question=question, options=options)
+    return pair.questions.ask(ambiguity, place=".".join(pair.source.path))
 
 
 RULE = Rule(
