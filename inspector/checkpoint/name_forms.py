@@ -28,12 +28,18 @@ def are_alike(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     return set(_behind_shared_levels(ours)) <= set(_behind_shared_levels(theirs))
 
 
-def _behind_shared_levels(names: Sequence[str]) -> Sequence[str]:
-    """The names without the first levels that all of them begin with."""
+def shared_levels(names: Sequence[str]) -> tuple[str, ...]:
+    """The levels that all names begin with, none of them whole."""
     # What the first and the last in the alphabet share, all between them share.
     first, last = min(names, default="").split("."), max(names, default="").split(".")
     shared = 0
     while shared < min(len(first), len(last)) - 1 and first[shared] == last[shared]:
         shared += 1
-    start = len(".".join(first[:shared])) + bool(shared)
+    return tuple(first[:shared])
+
+
+def _behind_shared_levels(names: Sequence[str]) -> Sequence[str]:
+    """The names without the first levels that all of them begin with."""
+    around = shared_levels(names)
+    start = len(".".join(around)) + bool(around)
     return [name[start:] for name in names] if start else names

@@ -13,7 +13,7 @@ from inspector.checkpoint.types import Shape
 from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.stacks import Stack, is_block, stacks
-from inspector.keys.placing.tree import Node, before_shared_end
+from inspector.keys.placing.tree import Node, stands_around
 from inspector.keys.report import Ambiguity, StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
 from inspector.units import counted, human_shape
@@ -123,7 +123,7 @@ def _keeps_all_blocks(
     draft = context.draft
     last = {number for number, block in stack.blocks.items() if block in outside}
     equal = len({block.signature for block in stack.blocks.values()}) == 1
-    around = {tuple(before_shared_end([tuple(x.name.split(".")) for x in (y.source, y.target)])) for y in draft.placed}
+    around = stands_around((link.source, link.target) for link in draft.placed)
     others = set(draft.unplaced) - {leaf.name for block in outside for _, leaf in block.walk()}
     whole = not (draft.missing or draft.reshaped or draft.held or others) and len(around) == 1
     if not (whole and equal and min(last) > max(set(stack.blocks) - last)):

@@ -163,6 +163,11 @@ def before_shared_end(names: Sequence[Path]) -> list[Path]:
     return [name[: len(name) - shared] for name in names]
 
 
+def stands_around(pairs: Iterable[tuple[Leaf, Leaf]]) -> set[tuple[Path, ...]]:
+    """Of tensors and their places, what stands before the end that both names share, each exchange once."""
+    return {tuple(before_shared_end([tuple(leaf.name.split(".")) for leaf in pair])) for pair in pairs}
+
+
 def numbered(segment: str) -> tuple[str, int] | None:
     """'12' -> ('', 12), 'denselayer3' -> ('denselayer', 3), None without a number at the end."""
     found = _NUMBERED.fullmatch(segment)

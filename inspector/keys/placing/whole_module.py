@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from inspector.checkpoint.name_forms import shared_levels
 from inspector.checkpoint.nested import DERIVED, EMA_NAME
-from inspector.keys.placing.tree import Leaf, Path, before_shared_end, numbered
+from inspector.keys.placing.tree import Leaf, Path, numbered, stands_around
 
 # Adapters, quantisers and pruning have names beside the layers that they change. A logit_scale changes none.
 _ABOUT = re.compile(
@@ -26,23 +27,13 @@ _FEWEST_MODULES = 2
 
 def lies_beside(links: Sequence[tuple[Leaf, Leaf]], extra: Sequence[Leaf]) -> bool:
     """Whether (tensor, place) are one whole module of the file, and none of extra is of it or about it."""
-    names = [(tuple(ours.name.split(".")), tuple(theirs.name.split("."))) for ours, theirs in links]
-    if not names or len({tuple(before_shared_end(pair)) for pair in names}) != 1:
+    if len(stands_around(links)) != 1:
         return False
-    inside = _shared_beginning([ours for ours, _ in names])
-    relative = {ours[len(inside) :]: leaf.shape for (ours, _), (leaf, _) in zip(names, links, strict=True)}
+    inside = shared_levels([ours.name for ours, _ in links])
+    relative = {tuple(leaf.name.split("."))[len(inside) :]: leaf.shape for leaf, _ in links}
     if not inside or len({path[:-1] for path in relative}) < _FEWEST_MODULES:
         return False
     return not any(_is_of(tuple(leaf.name.split(".")), leaf, inside, relative) for leaf in extra)
-
-
-def _shared_beginning(names: Sequence[Path]) -> Path:
-    """The modules around all of these tensors."""
-    first, last = min(names), max(names)
-    shared = 0
-    while shared < min(len(first), len(last)) - 1 and first[shared] == last[shared]:
-        shared += 1
-    return first[:shared]
 
 
 def _is_of(path: Path, leaf: Leaf, inside: Path, relative: dict[Path, tuple[int, ...] | None]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.keys.placing.roles import LOSSES, roles_of
-from inspector.keys.placing.tree import Leaf, before_shared_end, numbered
+from inspector.keys.placing.tree import Leaf, numbered, stands_around
 from inspector.keys.placing.whole_module import lies_beside
 from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule
@@ -55,7 +55,7 @@ def _takes_no_part(left: Leftovers) -> bool:
     others = [leaf for leaf in left.extra if not _NEVER_ASKED.search(leaf.name)]
     if not others:
         # All else has its own name, but for what stands around all of it.
-        around = {tuple(before_shared_end([tuple(x.name.split(".")) for x in link])) for link in links}
+        around = stands_around(links)
         return len(around) == 1 and () in next(iter(around))
     return all(link.evidence in (None, Evidence.RULE) for link in left.settled) and lies_beside(links, others)
 
