@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inspector.browser.documents import own_target
 from inspector.browser.pieces import own_words, proofs_table
 from inspector.errors import ExportError
+from inspector.exports.report import broken_line
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
 from inspector.units import counted, human_bytes
@@ -83,11 +84,16 @@ def _convert(opened: Opened, where: Path, writer: str, salvage: bool, progress: 
 
 
 def _told(report: ExportReport, says: str) -> str:
+    notes = "".join(
+        f"<p>{escaped(own_words(says))}</p>"
+        for says in (*([broken_line(report.broken)] if report.broken else ()), *report.notes)
+    )
     lost = "".join(f"<li>{escaped(own_words(line))}</li>" for line in report.lost)
     return (
         (f"<p>{escaped(says)}</p>" if says else "")
         + f"<p>{escaped(report.name)}: {counted(report.tensors, 'tensor')}, {human_bytes(report.nbytes)}.</p>"
         + (f'<p class="line"><span>sha256 <code>{escaped(report.sha256)}</code></span></p>' if report.sha256 else "")
+        + notes
         + "<h3>Verified</h3>"
         + own_words(proofs_table(report.verification.proofs))
         + (f"<h3>Not carried over</h3><ul>{lost}</ul>" if lost else "")
