@@ -14,7 +14,7 @@ from inspector.render.json import as_json, fields_of
 if TYPE_CHECKING:
     from inspector.architectures.types import Recognition, Target
     from inspector.checkpoint.types import Checkpoint, StateDict
-    from inspector.keys.report import KeyReport
+    from inspector.survey.report import Survey
 
 
 def open_json(checkpoint: Checkpoint) -> str:
@@ -30,20 +30,28 @@ def identify_json(checkpoint: Checkpoint, progress: Progress = silent) -> str:
 
 def diagnose_json(checkpoint: Checkpoint) -> str:
     """As `inspector diagnose FILE --json`. Raises UnknownArchitecture for a file that nothing recognised."""
-    return as_json(diagnosis(checkpoint, own_target(checkpoint, checkpoint.weights))) + "\n"
+    from inspector.keys.diagnose import diagnose
+
+    return as_json(diagnose(checkpoint, own_target(checkpoint, checkpoint.weights))) + "\n"
 
 
 def scan_json(folder: str, progress: Progress = silent) -> str:
     """As `inspector scan FOLDER --json`."""
-    from inspector.lint.check import check
-    from inspector.lint.request import CheckRequest, Settings
     from inspector.survey.survey import require_folder
 
     require_folder(folder)
+    return as_json(survey_of(folder, progress)) + "\n"
+
+
+def survey_of(folder: str, progress: Progress = silent) -> Survey:
+    """Every file below the folder, by its headers."""
+    from inspector.lint.check import check
+    from inspector.lint.request import CheckRequest, Settings
+
     request = CheckRequest(
         paths=(Path(folder),), base=Path(folder), settings=Settings(), git=True, headers=True, jobs=1
     )
-    return as_json(check(request, progress=progress).survey) + "\n"
+    return check(request, progress=progress).survey
 
 
 def recognised(checkpoint: Checkpoint, state: StateDict | None, *, describe: bool = True) -> Recognition:
@@ -66,10 +74,3 @@ def own_target(checkpoint: Checkpoint, state: StateDict | None) -> Target:
             hint="Name a target: torchvision/resnet18, a second file, or a list of keys.",
         )
     return follow_shapes(target_of_candidate(best), state)
-
-
-def diagnosis(checkpoint: Checkpoint, target: Target, state: StateDict | None = None) -> KeyReport:
-    """Why it does not load. state: None lets the diagnosis choose among several."""
-    from inspector.keys.diagnose import diagnose
-
-    return diagnose(checkpoint, target, state=state)

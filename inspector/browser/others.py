@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector.browser.documents import survey_of
 from inspector.browser.pieces import own_words
 from inspector.findings import Severity
 from inspector.progress import Progress, silent
@@ -15,19 +15,14 @@ from inspector.units import human_bytes, human_count
 if TYPE_CHECKING:
     from inspector.browser.views import Opened
     from inspector.error_messages.report import PastedError
-    from inspector.survey.report import Survey, SurveyRow
+    from inspector.survey.report import SurveyRow
 
 
 def scan(folder: str, progress: Progress = silent) -> dict[str, Any]:
     """A row per file, worst first."""
-    from inspector.lint.check import check
-    from inspector.lint.request import CheckRequest, Settings
     from inspector.render.survey import summary_line
 
-    request = CheckRequest(
-        paths=(Path(folder),), base=Path(folder), settings=Settings(), git=True, headers=True, jobs=1
-    )
-    survey: Survey = check(request, progress=progress).survey
+    survey = survey_of(folder, progress)
     rows = sorted(survey.rows, key=lambda row: (-_rank(row), row.path))
     return {
         "says": own_words(summary_line(survey)),

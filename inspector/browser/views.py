@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from inspector.browser.documents import diagnosis, own_target
+from inspector.browser.documents import own_target
 from inspector.browser.pieces import finding_cards, globals_table, own_words, tensor_rows
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import InspectorError
@@ -150,10 +150,7 @@ def repair(opened: Opened) -> dict[str, Any]:
     except InspectorError as error:
         return {"target": "", "html": f"<p>{escaped(error.says)}</p><p class=\"soft\">{escaped(error.hint)}</p>",
                 "questions": [], "accepts": [], "ready": False, "loads": False}  # fmt: skip
-    if opened.target is None and not opened.accept and not opened.choose and not opened.partial:
-        keys = diagnosis(checkpoint, target)
-    else:
-        keys = diagnose(checkpoint, target, accept=opened.accept, choose=opened.choose, partial=opened.partial)
+    keys = diagnose(checkpoint, target, accept=opened.accept, choose=opened.choose, partial=opened.partial)
     opened.keys = keys
     report = report_of(replace(opened.inspection, keys=keys), spec=target.spec)
     plan = keys.plan

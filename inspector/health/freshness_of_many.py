@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inspector.health import generator_of_many as many
+from inspector.health.columns import Flags
 from inspector.health.distributions import ROUNDING, distance_scaled, spread_matches, stored_as, within_edge_of
 from inspector.health.freshness import (
     WINDOW,
@@ -31,7 +32,6 @@ from inspector.weights.report import TensorStatistics
 
 Member = tuple[Examined, TensorStatistics]
 Values = NDArray[np.float32]
-Flags = NDArray[np.bool_]
 # By none of the candidates.
 _NONE = -1
 
