@@ -32,9 +32,9 @@ def show_convert(hand: Hand, state: StateDict) -> None:
     )
     measured = measuring.health_if_read(hand, state)
     broken = next((f for f in measured.findings if f.id == "non-finite"), None) if measured is not None else None
+    count = f" ({counted(len(broken.subjects), 'tensor')})" if broken is not None else ""
     without = st.checkbox(
-        "Leave out tensors that hold NaN or infinity"
-        + (plain(f" ({counted(len(broken.subjects), 'tensor')})") if broken is not None else ""),
+        plain(f"Leave out tensors that hold NaN or infinity{count}"),
         key="without-broken",
         help="They are counted while it is written; what is carried along is said.",
     )

@@ -65,7 +65,7 @@ def _tables(optimizer: Optimizer, found: _Found) -> Finding:
         subjects=names,
         evidence=(("rows", zero), ("of", rows), ("first", ids[0])),
         remedy="Tokens that never occurred in training: padding, reserved ones, a vocabulary rounded up. What they "
-        "answer is what they began with.",
+        "answer is what they began with, but for weight decay.",
     )
 
 
