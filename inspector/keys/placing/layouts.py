@@ -23,7 +23,8 @@ class Voucher(StrEnum):
 
     NOTHING: "weight", which every library writes. IN_OUT: a name that only libraries with (in, out) matrices give.
     CONV1D: a module of GPT-2's names, which transformers stores (in, out) and OpenAI's CLIP does not. OTHER: some name
-    that is not torch's. EMBEDDING: a table of rows, which no library turns round.
+    that is not torch's. EMBEDDING: a table of rows, which no library turns round; no table is called kernel, whatever
+    its module is.
     """
 
     NOTHING = "nothing"
@@ -60,6 +61,8 @@ _EMBEDDING = re.compile(
     r"|(word|token|token_type|position|positional|segment)_embed(ding)?s?)"
 )
 _EMBEDDING_LEAVES = frozenset({"embedding", "embeddings", "embedding_table"})
+# What a module of rows to be looked up may be called in a target.
+_ROWS = re.compile(r"emb|wte|wpe|tok|vocab|word|pos|shared|table|lookup|code", re.IGNORECASE)
 # Tables and buffers: nobody multiplies by them, so no library turns them round.
 _TABLE = re.compile(r"pos|embed|mask|index|table|token|queue|bias|mean|var|buffer|grid|coords|anchor", re.IGNORECASE)
 # Names that no torch module writes: Keras and TensorFlow, Flax and Haiku, Paddle. gamma and beta are not among them:
@@ -101,14 +104,21 @@ def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
     """What the name of this tensor, which goes to this place, says about its layout."""
     module, last = own_name(leaf)
     parent = split_name(module)[1]
-    if last in _EMBEDDING_LEAVES or _is_embedding(parent) or _is_embedding(last):
+    if last in _EMBEDDING_LEAVES or _is_embedding(last):
         return Voucher.EMBEDDING
+    if last != "kernel" and _is_embedding(parent):
+        return Voucher.OTHER if last in _IN_OUT else Voucher.EMBEDDING
     if parent in _CONV1D_PARTS and _CONV1D.fullmatch(module):
         return Voucher.CONV1D
     if last in _IN_OUT and last != split_name(place.name)[1]:
         return Voucher.IN_OUT
     known = last == split_name(place.name)[1] or re.search(r"(^|_)weight(_|$)", last)
     return Voucher.NOTHING if known else Voucher.OTHER
+
+
+def may_be_table(place: Leaf) -> bool:
+    """Whether the name of this place allows that rows are looked up there."""
+    return _ROWS.search(place.name) is not None
 
 
 def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewhere: bool) -> Elsewhere:

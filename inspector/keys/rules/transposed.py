@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, own_name, voucher_of
+from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, may_be_table, own_name, voucher_of
 from inspector.keys.placing.provenance import is_from_the_right
 from inspector.keys.placing.roles import own_role, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
@@ -123,7 +123,9 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
     kind = _kind(link)
     voucher, ways = kind[0], shown.get(kind, set())
     if voucher is Voucher.EMBEDDING:
-        return False
+        if own_name(link.source)[1] != "weight" or not _is_layer(link, left):
+            return False
+        voucher, ways = Voucher.NOTHING, shown.get((Voucher.NOTHING, "weight"), set())
     if voucher in (Voucher.IN_OUT, Voucher.CONV1D) and ways == {True}:
         return True
     if _goes_to_conv1d(link) and shown.get(_AT_CONV1D) == {True}:
@@ -139,6 +141,12 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
     return _ask_square(link, left) == TRANSPOSED
+
+
+def _is_layer(link: Link, left: Leftovers) -> bool:
+    """Whether a module that the file calls an embedding is a layer: a table has no bias, and is called one there."""
+    bias = f"{own_name(link.target)[0]}.bias"
+    return not may_be_table(link.target) or any(place.name == bias for place in left.target.tensors)
 
 
 def _proves_turned(voucher: Voucher, ways: set[bool], left: Leftovers) -> bool:

@@ -18,11 +18,15 @@ from benchmarks.keybench.corruptions_words import invented, renumbered, synonyms
 
 @dataclass(frozen=True)
 class Row:
-    """A tensor of the file. place: where it belongs in the target, None where it belongs nowhere."""
+    """A tensor of the file. place: where it belongs in the target, None where it belongs nowhere.
+
+    crossed: of several tensors that were fused in another order than the library of that name has, their places.
+    """
 
     key: str
     place: str | None
     value: torch.Tensor
+    crossed: tuple[str, ...] = ()
 
 
 @dataclass
@@ -86,7 +90,10 @@ def _target_renamed(scene: Scene, new: Callable[[str], str]) -> bool:
     if len(set(table.values())) < len(table):
         return False
     scene.goal = {table[name]: value for name, value in scene.goal.items()}
-    scene.rows = [replace(row, place=table[row.place] if row.place else None) for row in scene.rows]
+    scene.rows = [
+        replace(row, place=table[row.place] if row.place else None, crossed=tuple(table[x] for x in row.crossed))
+        for row in scene.rows
+    ]
     scene.lied = {table[name] for name in scene.lied}
     scene.unjudged = {table[name] for name in scene.unjudged}
     return True

@@ -155,7 +155,8 @@ def _joined(scene: Scene, groups: dict[str, list[int]], whole: str, order: list[
             head, _, leaf = row.key.rpartition(".")
             key = f"{head.rpartition('.')[0]}.{whole}.{leaf}"
             # The truth stays with the places; the row as a whole belongs to all of them.
-            rows.append(Row(key, row.place, torch.cat([p.value for p in parts])))
+            crossed = () if order is None else tuple(str(p.place) for p in parts)
+            rows.append(Row(key, row.place, torch.cat([p.value for p in parts]), crossed))
         elif i not in gone:
             rows.append(row)
     return bool(groups) and _with(scene, rows)
@@ -179,7 +180,7 @@ def fused(scene: Scene, rng: random.Random) -> bool:
 
 
 def split(scene: Scene, rng: random.Random) -> bool:
-    """What the target has in one piece, in three."""
+    """What the target has in one piece, in three. Fused in another order before, each lies under another's name."""
     rows: list[Row] = []
     words = rng.choice((("q_proj", "k_proj", "v_proj"), ("to_q", "to_k", "to_v"), ("part_b", "part_a", "part_c")))
     for row in scene.rows:
@@ -187,6 +188,8 @@ def split(scene: Scene, rng: random.Random) -> bool:
         if found is None or row.place is None or row.value.shape[0] % 3:
             rows.append(row)
             continue
+        if words[0] != "part_b":  # a word that means one of the three
+            scene.lied |= set(row.crossed)
         rows += [
             Row(f"{found[1]}{word}.{found[2]}", row.place, part.contiguous())
             for word, part in zip(words, row.value.chunk(3), strict=True)

@@ -5,11 +5,15 @@ Seed "compositions"; `make thorough` runs the first 20,000, `scripts/fuzz_compos
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.keys.fuzz import compositions
+from tests.keys.fuzz.adversaries import Row, Scene
+from tests.keys.fuzz.adversaries_tensors import fused, split
 from tests.keys.fuzz.compositions import Outcome, make, run
 
 _PARTS, _CASES = 8, 20_000
@@ -38,3 +42,18 @@ def test_a_lie_that_is_taken_for_the_truth_is_seen(saved, monkeypatch):
     verdict = run(f"judge-{plain}", saved)
     assert verdict.outcome is Outcome.WRONG
     assert set(verdict.wrong) == make(f"judge-{plain}")[0].lied
+
+
+def test_parts_that_were_fused_in_another_order_and_cut_again_are_a_lie():
+    """They lie under each other's names, and no name tells. In torch's order each is where its name says."""
+    lies = set()
+    for n in range(60):
+        rng = random.Random(n)
+        goal = {f"attn.{x}_proj.weight": torch.full((3, 3), float(i)) for i, x in enumerate("qkv")}
+        scene = Scene(rows=[Row(name, name, value) for name, value in goal.items()], goal=goal)
+        assert fused(scene, rng) and split(scene, rng)
+        own = [float(row.value.mean()) for row in scene.rows]
+        told = "part_b" not in scene.rows[0].key
+        assert scene.lied == (set(goal) if told and own != [0, 1, 2] else set())
+        lies.add(bool(scene.lied))
+    assert lies == {True, False}

@@ -95,6 +95,54 @@ def test_embeddings_are_no_matrices_to_be_turned(file_of, target_of):
     assert plan.complete and permuted(plan) == {n for n in conv1d() if n.endswith("weight")}
 
 
+@pytest.mark.parametrize("module", ["embedding", "embed.embedding", "wte", "embeddings", "word_embeddings", "shared"])
+def test_a_kernel_is_a_layer_whatever_its_module_is_called(module, file_of, target_of):
+    goal = {f"{module}.weight": (6, 6), f"{module}.bias": (6,), "out.weight": (9, 6), "out.bias": (9,)}
+    ours = {f"{module}.kernel": (6, 6), f"{module}.bias": (6,), "out.kernel": (6, 9), "out.bias": (9,)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and permuted(plan) == {f"{module}.weight", "out.weight"}
+    # Where no other matrix tells, and no library is proved, nobody knows.
+    alone = [{n: s for n, s in side.items() if "out" not in n} for side in (ours, goal)]
+    plan = diagnose(file_of(alone[0]), target_of(alone[1])).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+
+
+def test_a_layer_is_not_taken_for_a_table_by_a_word_around_it(file_of, target_of):
+    """Of Flax, below a module's name that the target lacks."""
+    goal = {"embedding.weight": (7, 6), "fc.weight": (6, 6), "fc.bias": (6,)}
+    ours = {
+        "params/embedding/embedding": (7, 6),
+        "params/fc/embedding/kernel": (6, 6),
+        "params/fc/embedding/bias": (6,),
+    }
+    plan = diagnose(file_of(ours), target_of(goal), accept=("same-order",)).plan
+    assert plan.complete and permuted(plan) == {"fc.weight"}
+
+
+@pytest.mark.parametrize("module", ["embedding", "wte", "word_embeddings"])
+def test_a_layer_under_an_embeddings_name_is_asked_about_beside_turned_ones(module, file_of, target_of):
+    goal = {f"{module}.weight": (6, 6), f"{module}.bias": (6,), "out.weight": (9, 6), "out.bias": (9,)}
+    plan = diagnose(file_of(goal | {"out.weight": (6, 9)}), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+    table = {n: s for n, s in goal.items() if n != f"{module}.bias"}
+    plan = diagnose(file_of(table | {"out.weight": (6, 9)}), target_of(table)).plan
+    assert plan.complete and permuted(plan) == {"out.weight"}
+
+
+@pytest.mark.parametrize(("table", "place"), [("embedding", "tok"), ("embeddings", "emb"), ("embedding_table", "wte")])
+def test_a_square_table_lies_as_it_is_beside_turned_kernels(table, place, file_of, target_of):
+    goal = {f"{place}.weight": (6, 6), "out.weight": (9, 6), "out.bias": (9,), "fc.weight": (6, 6)}
+    ours = {f"{place}.{table}": (6, 6), "out.kernel": (6, 9), "out.bias": (9,), "fc.kernel": (6, 6)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and permuted(plan) == {"out.weight", "fc.weight"}
+
+
+def test_w_in_an_embedding_is_a_table_or_a_layer_and_asked_about(file_of, target_of):
+    goal = {"embedding.weight": (6, 6), "out.weight": (9, 6), "out.bias": (9,)}
+    plan = diagnose(file_of({"embedding.w": (6, 6), "out.w": (6, 9), "out.b": (9,)}), target_of(goal)).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+
+
 def test_a_square_matrix_without_such_a_neighbour_is_asked_about(file_of, target_of):
     net = conv1d(0) | {"pooler.dense.weight": (4, 4), "pooler.dense.bias": (4,)}
     plan = diagnose(file_of(turned(net)), target_of(net)).plan
