@@ -37,26 +37,30 @@ def _descend(
         there = dict(target.walk())
         found.links.extend(Link(leaf, there[name], moves) for name, leaf in source.walk())
         return
-    left, open_places = source, target
+    left, open_places, whole = source, target, source
     for rule in rules:
         if rule.routes is None:
             continue
         takes: set[str] = set()
         fills: set[str] = set()
-        for route in rule.routes(Pair(left, open_places, source, target, questions)):
+        gone: set[str] = set()
+        for route in rule.routes(Pair(left, open_places, whole, target, questions)):
             takes.update(route.takes)
             fills.update(route.fills)
             if route.target is not None:
                 _descend(route.source, route.target, moves + route.moves, rules, questions, found)
             elif route.moves:
+                gone.update(route.takes)
                 found.dropped.extend((leaf, route.moves[-1]) for _, leaf in route.source.walk())
             else:
                 found.held.extend(leaf for _, leaf in route.source.walk())
         left, open_places = _without(left, takes), _without(open_places, fills)
+        # What the user has left out is no part of what is placed: nothing is judged against it.
+        whole = _without(whole, gone)
     for segment, child in left.children.items():
         if segment in open_places.children:
             _descend(child, open_places.children[segment], moves, rules, questions, found)
-    _match_leaves(Pair(left, open_places, source, target, questions), moves, rules, found)
+    _match_leaves(Pair(left, open_places, whole, target, questions), moves, rules, found)
 
 
 def _without(node: Node, segments: set[str]) -> Node:

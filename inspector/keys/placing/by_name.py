@@ -7,6 +7,7 @@ what the names mean, it is not offered at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from inspector.keys.placing.align import Alignment, align
 from inspector.keys.placing.ambiguities import settle_ambiguities
@@ -50,16 +51,19 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
     links, held = settle_ambiguities(links, left, sides.places, rules, asked)
     held = [*found.held, *held]
+    # What the user has left out is no part of what words or order place.
+    gone = {leaf.name for leaf, _ in found.dropped}
+    sides = replace(sides, leaves=[leaf for leaf in sides.leaves if leaf.name not in gone]) if gone else sides
     lacks = _lacks(sides, links)
     worded = None
     over = any(not is_counter(leaf) for leaf in left)
     wanted = (lacks and over) or bool(asked.open) or any(_has_other_sizes(link) for link in links)
-    if other_words.RULE in rules and wanted and not found.dropped and not questions.open:
+    if other_words.RULE in rules and wanted and not questions.open:
         worded = words_of_both(sides, links, by_table_only=not _words_may_answer(asked))
         if worded is not None and worded.sure and not _order_doubts(worded, sides):
             # Names mean one thing: what was asked about single ones is settled by the reading of all.
             questions.take(asked, open_too=False)
-            return place_by_words(sides, worded), [], []
+            return place_by_words(sides, worded), found.dropped, []
     pairs = whole_order(sides) if same_order.RULE in rules and lacks and not why_no_order(sides) else ()
     if worded is not None and worded.strong and pairs and not agreed(pairs, worded.renamed):
         # Never against the words. Where equal names contradict the order, the user is asked which of them holds.
@@ -68,7 +72,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         settled = ask_words(sides, worded, questions)
         if settled is not None:
             questions.take(asked, open_too=False)
-            return settled[0], [], settled[1]
+            return settled[0], found.dropped, settled[1]
     if pairs:
         same = same_names(sides)
         if asked.open:
@@ -76,22 +80,22 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         if 2 * explained < len(pairs) and _FEW * len(same) < len(pairs):
             # Names explain next to nothing: their guesses and questions are given up for the one whole answer.
             questions.take(asked, open_too=False)
-            return _by_order(pairs, same, sides, questions)
+            return _by_order(pairs, same, sides, questions, found.dropped)
     questions.take(asked)
-    if asked.open or held or found.dropped or not lacks:
+    if asked.open or held or not lacks:
         return links, found.dropped, held
     if related_names.RULE in rules and 2 * len(links) >= len(sides.places):
         related = ask_related(links, sides, pairs or (), questions)
         links = [*links, *related.links]
         # What waits for the user, or was declined, is not placed by order after all.
         if related.held or related.declined:
-            return links, [], related.held
+            return links, found.dropped, related.held
     if pairs and not (asked.used and against_names(links, pairs)):
-        return _by_order(pairs, links, sides, questions)
+        return _by_order(pairs, links, sides, questions, found.dropped)
     if not pairs and same_order.RULE in rules and 2 * len(links) >= len(sides.places) and not why_no_order(sides):
         more, held = place_by_order(gaps_in_order(sides, links), links, sides, questions)
         links = [*links, *more]
-    return links, [], held
+    return links, found.dropped, held
 
 
 # Questions about single names, which the reading of all of them may answer.
@@ -131,7 +135,9 @@ def _lacks(sides: Sides, links: Sequence[Link]) -> bool:
     return any(not is_counter(place) and place.name not in filled for place in sides.places)
 
 
-def _by_order(pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions) -> Placed:
+def _by_order(
+    pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions, dropped: list[tuple[Leaf, Move]]
+) -> Placed:
     """Everything by position, unless names say otherwise: then the user decides."""
     against = against_names(named, pairs)
     if against:
@@ -139,12 +145,12 @@ def _by_order(pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Ques
         answer = questions.ask(contest(against, len(pairs)))
         kept = [link for link in named if link.source.name not in wrong]
         if answer is None:
-            return kept, [], [link.source for link, _ in against]
+            return kept, dropped, [link.source for link, _ in against]
         if answer != BY_ORDER:
-            return list(named), [], []
+            return list(named), dropped, []
         named = kept
     more, held = place_by_order(pairs, named, sides, questions)
-    return [*named, *more], [], held
+    return [*named, *more], dropped, held
 
 
 def _one_each(found: Alignment, questions: Questions) -> list[Link]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import StepKind
 
@@ -99,3 +101,32 @@ def test_a_set_under_a_name_beside_one_without_is_asked_about(file_of, target_of
     old = {f"old.{name}": size for name, size in list(net.items())[:-1]}
     report = diagnose(file_of(old | net), target_of({f"encoder.{name}": size for name, size in net.items()}))
     assert [q.id for q in report.plan.ambiguities] == ["twins"] and not report.plan.complete
+
+
+SHAPES = {"a.weight": (6, 5), "a.bias": (6,), "b.weight": (9, 6), "b.bias": (9,), "c.weight": (3, 9)}
+
+
+@pytest.mark.parametrize("prefix", ["model.", "model.net."])
+def test_the_set_beside_a_named_one_is_placed_once_it_is_chosen(prefix, file_of, target_of):
+    """It was judged against both sets still, and so refused: "the names of both have nothing in common"."""
+    old = {f"old.{name}": size for name, size in SHAPES.items()}
+    goal = {f"{prefix}{name}": size for name, size in SHAPES.items()}
+    for choice, at in (("*", ""), ("old", "old.")):
+        plan = diagnose(file_of(old | SHAPES), target_of(goal), choose={"twins": choice}).plan
+        assert plan.complete and not plan.needs_accept
+        assert {s.target: s.source for s in plan.steps if s.target} == {prefix + n: at + n for n in SHAPES}
+        assert {s.source for s in plan.steps if s.target is None} == {*old, *SHAPES} - {at + n for n in SHAPES}
+
+
+def test_words_and_order_place_what_is_chosen_of_two_sets(file_of, target_of):
+    """Under names that have nothing in common the order of the chosen set counts, and has to be accepted as ever."""
+    old = {f"old.{name}": size for name, size in SHAPES.items()}
+    goal = {n.replace("a.", "u.").replace("b.", "v.").replace("c.", "w."): size for n, size in SHAPES.items()}
+    for choice, at in (("*", ""), ("old", "old.")):
+        waiting = diagnose(file_of(old | SHAPES), target_of(goal), choose={"twins": choice}).plan
+        assert not waiting.complete and waiting.needs_accept == ("same-order",)
+        plan = diagnose(file_of(old | SHAPES), target_of(goal), choose={"twins": choice}, accept=("same-order",)).plan
+        assert plan.complete
+        assert {s.target: s.source for s in plan.steps if s.target} == dict(
+            zip(goal, (at + n for n in SHAPES), strict=True)
+        )
