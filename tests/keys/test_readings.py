@@ -106,14 +106,26 @@ def as_torchvision(name):
     return name
 
 
-def test_a_name_that_is_none_for_one_place_says_nothing_for_the_other(file_of):
+def test_a_name_that_is_none_for_one_place_says_nothing_for_the_other(file_of, target_of):
     """A block whose shortcut and first convolution hold the same: they were exchanged in silence."""
     ours, there = parse_target("timm/regnety_004"), parse_target("torchvision/regnet_y_400mf")
     file = file_of({t.name: t.shape for t in ours.tensors})
-    asked = diagnose(file, there).plan
+    # A third code's words: of torchvision's own the table of both libraries speaks.
+    goal = target_of({t.name.replace("trunk_output", "trunk"): t.shape for t in there.tensors})
+    asked = diagnose(file, goal).plan
     assert [q.id for q in asked.ambiguities] == ["other-words"] and not asked.complete
-    plan = diagnose(file, there, choose={"other-words": "a,c"}).plan
-    assert plan.complete and moved(plan) == {t.name: as_torchvision(t.name) for t in ours.tensors}
+    plan = diagnose(file, goal, choose={"other-words": "a,c"}).plan
+    truth = {t.name: as_torchvision(t.name) for t in ours.tensors}
+    assert plan.complete and moved(plan) == {n: at.replace("trunk_output", "trunk") for n, at in truth.items()}
+    known = diagnose(file, there).plan
+    assert known.complete and moved(known) == truth
+
+
+def test_the_table_of_two_libraries_helps_a_third_ones_words(file_of):
+    ours, there = parse_target("timm/regnety_004"), parse_target("torchvision/regnet_y_400mf")
+    own = {t.name: t.name.replace("downsample.", "shortcut.") for t in ours.tensors}
+    plan = diagnose(file_of({own[t.name]: t.shape for t in ours.tensors}), there).plan
+    assert plan.complete and moved(plan) == {name: as_torchvision(n) for n, name in own.items()}
 
 
 class Conv1D(torch.nn.Module):

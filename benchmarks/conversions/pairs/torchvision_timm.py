@@ -76,7 +76,7 @@ def pairs() -> Iterator[Pair]:
     yield _two("EfficientNet v2-S", "efficientnet_v2_s", "efficientnetv2_s")
     yield _two("MobileNet v3 large", "mobilenet_v3_large", "mobilenetv3_large_100")
     yield _two("RegNetY 400MF", "regnet_y_400mf", "regnety_004")
-    yield _two("RegNetX 400MF", "regnet_x_400mf", "regnetx_004")
+    yield _two("RegNetX 400MF", "regnet_x_400mf", "regnetx_004_tv")
     yield _two("MaxViT-T", "maxvit_t", "maxvit_tiny_tf_224", 224, "epsilon of the norms, padding", img_size=224)
     yield _two("EfficientNet-B0", "efficientnet_b0", "efficientnet_b0")
     yield _two("DenseNet-121", "densenet121", "densenet121")

@@ -1,5 +1,5 @@
-"""The same network under another library's names: torchvision's vision transformers, Swins, ConvNeXts and VGGs as
-timm calls them, and back.
+"""The same network under another library's names: torchvision's vision transformers, Swins, ConvNeXts, VGGs and
+RegNets as timm calls them, and back.
 
 One table per family, read from either side. It speaks only where it speaks for the whole file: every weight is named in
 the table's one spelling and every weight of the target in the other. What then differs (a head, a picture size, an
@@ -9,7 +9,7 @@ index buffer) is left to the other rules. That the answers are equal was measure
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,6 +24,8 @@ Rows = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How torchvision and timm name one family. rows: in order; ^ is a name's beginning, $ its end, {i} a number.
+
+    {j} is a number, too, from 0, and {j+1} the same where the other library counts from 1.
 
     Applied from torchvision to timm from the first row to the last, the other way from the last to the first.
     anchors: beginnings of names that each of the two has.
@@ -102,31 +104,75 @@ DIALECTS: tuple[Dialect, ...] = (
         ),
         anchors=("classifier.6.", "pre_logits.fc1."),
     ),
+    # timm's own `checkpoint_filter_fn` of models/regnet.py says the same of one direction.
+    Dialect(
+        id="RegNets",
+        rows=(
+            ("^stem.0.", "^stem.conv."),
+            ("^stem.1.", "^stem.bn."),
+            ("^trunk_output.block{i}.block{i}-{j}.", "^s{i}.b{j+1}."),
+            (".proj.0.", ".downsample.conv."),
+            (".proj.1.", ".downsample.bn."),
+            (".f.a.0.", ".conv1.conv."),
+            (".f.a.1.", ".conv1.bn."),
+            (".f.b.0.", ".conv2.conv."),
+            (".f.b.1.", ".conv2.bn."),
+            (".f.se.", ".se."),
+            (".f.c.0.", ".conv3.conv."),
+            (".f.c.1.", ".conv3.bn."),
+            ("^fc.", "^head.fc."),
+        ),
+        anchors=("trunk_output.block1.", "s1.b1.conv1."),
+    ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One row, read in one direction. put: for re.sub. line: the same as Python."""
+
+    pattern: str
+    put: str | Callable[[re.Match[str]], str]
+    line: str
 
 
 def _pattern(text: str) -> str:
     start, end = "^" if text.startswith("^") else "", "$" if text.endswith("$") else ""
-    return start + re.escape(text.strip("^$")).replace(r"\{i\}", "([0-9]+)") + end
+    body = re.escape(text.strip("^$")).replace(r"\{j\+1\}", "{j}").replace(r"\{j\}", "{j}")
+    # The second of one letter is the same number.
+    body = body.replace(r"\{i\}", "(?P<i>[0-9]+)", 1).replace(r"\{i\}", "(?P=i)")
+    return start + body.replace("{j}", "(?P<j>[0-9]+)") + end
 
 
-def _put(text: str) -> str:
-    return text.strip("^$").replace("{i}", r"\1")
+def _written(before: str, after: str) -> Written:
+    put = after.strip("^$")
+    if "{j" not in put:
+        put = put.replace("{i}", r"\g<i>")
+        return Written(_pattern(before), put, repr(put))
+    up = ("{j+1}" in put) - ("{j+1}" in before)
+
+    def counted(found: re.Match[str]) -> str:
+        number = str(int(found["j"]) + up)
+        return put.replace("{i}", found["i"]).replace("{j+1}", number).replace("{j}", number)
+
+    number = "int(m['j']) + 1" if up > 0 else "int(m['j']) - 1"
+    text = put.replace("{i}", "{m['i']}").replace("{j+1}", f"{{{number}}}").replace("{j}", f"{{{number}}}")
+    return Written(_pattern(before), counted, f'lambda m: f"{text}"')
 
 
 @cache
-def _rows(number: int, to_timm: bool) -> tuple[tuple[str, str], ...]:
-    """(pattern, replacement) for re.sub, in the order in which they are used."""
+def _rows(number: int, to_timm: bool) -> tuple[Written, ...]:
+    """In the order in which they are used."""
     rows = DIALECTS[number].rows
     if to_timm:
-        return tuple((_pattern(a), _put(b)) for a, b in rows)
-    return tuple((_pattern(b), _put(a)) for a, b in reversed(rows))
+        return tuple(_written(a, b) for a, b in rows)
+    return tuple(_written(b, a) for a, b in reversed(rows))
 
 
 def translate(name: str, number: int, to_timm: bool) -> str:
     """A name of one library as the other writes it."""
-    for pattern, put in _rows(number, to_timm):
-        name = re.sub(pattern, put, name)
+    for row in _rows(number, to_timm):
+        name = re.sub(row.pattern, row.put, name)
     return name
 
 
@@ -136,7 +182,7 @@ def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
     names = [leaf.name.removeprefix(prefix) for leaf in side]
     for number, dialect in enumerate(DIALECTS):
         own, other = dialect.anchors
-        starts = tuple(pattern for pattern, _ in _rows(number, True) if pattern.startswith("^"))
+        starts = tuple(row.pattern for row in _rows(number, True) if row.pattern.startswith("^"))
         if not any(name.startswith(own) for name in names) or any(name.startswith(other) for name in names):
             continue
         told = all(any(re.match(start, name) for start in starts) or name in _ALIKE for name in names)
@@ -198,7 +244,7 @@ def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
     number, to_timm = int(parameters["dialect"]), parameters["to"] == "timm"
     # Anywhere at a name's beginning, also behind the prefix that is dropped before.
-    rows = "".join(f"\n        ({pattern!r}, {put!r})," for pattern, put in _rows(number, to_timm))
+    rows = "".join(f"\n        ({row.pattern!r}, {row.line})," for row in _rows(number, to_timm))
     line = f"for pattern, put in ({rows}\n    ):\n        key = re.sub(pattern, put, key)"
     return (Phrase(line, lambda key: translate(key, number, to_timm)),)
 
@@ -207,8 +253,8 @@ RULE = Rule(
     id="other-library",
     title="Another library's names",
     says=(
-        "Calls the parts of vision transformers, Swins, ConvNeXts and VGGs as timm does where they are called as in "
-        "torchvision, or back, where that gives every tensor of both sides a counterpart."
+        "Calls the parts of vision transformers, Swins, ConvNeXts, VGGs and RegNets as timm does where they are called "
+        "as in torchvision, or back, where that gives every tensor of both sides a counterpart."
     ),
     cost=Cost.LOSSLESS,
     done="another library's names become the target's",

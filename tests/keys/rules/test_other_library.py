@@ -44,6 +44,18 @@ PAIRS = [
         },
     ),
     ("vgg11_bn", "vgg11_bn", {"pre_logits.fc2.weight": "classifier.3.weight", "features.0.bias": "features.0.bias"}),
+    (
+        "regnet_x_400mf",
+        "regnetx_004_tv",
+        {
+            "stem.bn.running_var": "stem.1.running_var",
+            "s1.b1.conv1.conv.weight": "trunk_output.block1.block1-0.f.a.0.weight",
+            "s4.b12.conv3.bn.bias": "trunk_output.block4.block4-11.f.c.1.bias",
+            "s2.b1.downsample.conv.weight": "trunk_output.block2.block2-0.proj.0.weight",
+            "head.fc.bias": "fc.bias",
+        },
+    ),
+    ("regnet_y_400mf", "regnety_004", {"s3.b2.se.fc2.bias": "trunk_output.block3.block3-1.f.se.fc2.bias"}),
 ]
 
 
