@@ -62,6 +62,12 @@ def link_to_weights() -> None:
     st.page_link("pages/convert.py", label="Take the weights out", icon=":material/output:")
 
 
+def link_to_merge() -> None:
+    """From an adapter, which has no names to repair, to where its base is asked for."""
+    st.markdown("**What else can be done with it**")
+    st.page_link("pages/overview.py", label="Merge it into its base", icon=":material/merge:")
+
+
 def show_for_onnx(*, here: str = "") -> None:
     """What can be done with an ONNX model, and what cannot. here: the page, where it is one of those named: it is not
     linked to."""
