@@ -127,7 +127,7 @@ def _row(tensor: TensorDiff, names: Names) -> dict[str, object]:
         "Type": " -> ".join(dict.fromkeys(side.dtype for side in sides)),
         "Relative L2": numbers.relative if numbers is not None and not numbers.one_sided else None,
         "Cosine": numbers.cosine if numbers is not None and not numbers.one_sided else None,
-        "Changed": numbers.changed / numbers.n if numbers is not None and numbers.n else None,
+        "Changed %": 100 * numbers.changed / numbers.n if numbers is not None and numbers.n else None,
         "Largest change": largest_change(tensor),
         "Note": visible(tensor_note(tensor)),
     }
@@ -161,9 +161,9 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "Relative L2": st.column_config.NumberColumn(format="%.4g"),
+            "Relative L2": st.column_config.NumberColumn(format="%.4g", help="|b - a| / |a|."),
             "Cosine": st.column_config.NumberColumn(format="%.6f"),
-            "Changed": st.column_config.NumberColumn(format="percent"),
+            "Changed %": st.column_config.NumberColumn(format="%.1f", help="Of its elements."),
         },
         alt="What differs, per tensor",
     )
