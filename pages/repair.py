@@ -124,7 +124,7 @@ elif plan is not None and plan.complete:
     against = proofs.ask_against(hand)
     written = False
     with download:
-        st.header("Export")
+        st.header("The repaired file")
         with said():
             written = show_export(hand, plan, target, asked, against)
     if written:

@@ -138,6 +138,20 @@ def test_texts_have_one_spelling_of_units() -> None:
     assert found == set()
 
 
+def test_what_writes_a_file_is_called_repair_convert_or_merge() -> None:
+    """Export is what other programs do (torch.export, ONNX): the page and the command here are Repair and Convert."""
+    ours = re.compile(r"\b[Ee]xport(ed|s)? (the|its|it|them|here|as|file|first)\b|\b(and|be) exported\b")
+    others = {"not_checkpoints", "onnx", "from_pt2.py"}
+    found = [
+        text
+        for path in house().package.rglob("*.py")
+        if not others.intersection(path.parts)
+        for text in _texts(tree_of(path))
+        if ours.search(text)
+    ]
+    assert found == []
+
+
 def test_the_drawing_writes_numbers_as_the_pages_do() -> None:
     """Its scripts have no steps of their own."""
     scripts = house().package / "web" / "static" / "drawing"

@@ -29,6 +29,17 @@ PAGES = {
 }
 
 
+def test_a_path_on_the_server_is_opened_as_soon_as_it_is_chosen(
+    app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "open").mkdir()
+    torch.save({"a": torch.ones(2)}, tmp_path / "open" / "net.pth")
+    monkeypatch.setenv("INSPECTOR_ROOT", str(tmp_path / "open"))
+    app.run()
+    app.selectbox(key="server-path").select("net.pth").run()
+    assert not app.exception and app.session_state["hand"].name == "net.pth"
+
+
 def _bodies(app: AppTest) -> list[str]:
     return [element.proto.body for element in app.get("html")]
 
