@@ -95,8 +95,8 @@ def export_finding(models: int) -> Finding:
         f"This is a torch.export archive ({counted(models, 'program')}), not a plain checkpoint; its tensors are "
         "shown, its graph is shown as text and was not run.",
         evidence=(("programs", models),),
-        remedy="torch.export.load evaluates text and unpickles objects of the file, without a restricted mode. Export "
-        "the tensors here instead.",
+        remedy="torch.export.load evaluates text and unpickles objects of the file, without a restricted mode. "
+        "Convert it here instead.",
     )
 
 
