@@ -71,7 +71,7 @@ def _read(diff: Diff) -> str:
 
 
 def _importance(tensor: TensorDiff) -> tuple[float, float]:
-    """What cannot be measured first, then the largest relative change."""
+    """What cannot be measured first, then the largest relative L2."""
     if tensor.relation is Relation.UNREAD:
         return (0.0, 0.0)
     if tensor.numbers is None:

@@ -160,8 +160,10 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         height=min(440, 38 + 35 * len(kept)),
         on_select="rerun",
         selection_mode="single-row",
+        # Where nothing can be measured; "None" stood there.
+        placeholder="",
         column_config={
-            "Relative L2": st.column_config.NumberColumn(format="%.4g", help="|b - a| / |a|."),
+            "Relative L2": st.column_config.NumberColumn(format="%.4g", help="|second - first| / |first|."),
             "Cosine": st.column_config.NumberColumn(format="%.6f"),
             "Changed %": st.column_config.NumberColumn(format="%.1f", help="Of its elements."),
         },
