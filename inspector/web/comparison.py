@@ -105,6 +105,12 @@ def draw_strip(diff: Diff) -> None:
     draw_chart(plots.strip_figure(diff), key="strip", alt="Change of every tensor, by layer")
 
 
+#: The columns of the page's table, in the order of what is asked first.
+_SHOWN = (
+    "Tensor", "Parameter", "What", "Relative L2", "Changed %", "Cosine", "Largest change", "Shape", "Type", "Note",
+)  # fmt: skip
+
+
 def frame_of(tensors: Sequence[TensorDiff], names: Names) -> pd.DataFrame:
     """A row per tensor, in the first file's order. names: of an optimizer's entries."""
     return pd.DataFrame([_row(tensor, names) for tensor in tensors])
@@ -162,6 +168,8 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         selection_mode="single-row",
         # Where nothing can be measured; "None" stood there.
         placeholder="",
+        # How far it moved in sight of a telephone.
+        column_order=_SHOWN,
         column_config={
             "Relative L2": st.column_config.NumberColumn(format="%.4g", help="|second - first| / |first|."),
             "Cosine": st.column_config.NumberColumn(format="%.6f"),

@@ -49,7 +49,7 @@ def show_answer(report: RunReport) -> None:
         ]
         if distance == distance:
             exact = "Relative L2 of what is learned: |last - first| / |first|"
-            row.append(Figure(label="last from first", says=human_distance(distance), exact=exact))
+            row.append(Figure(label="last from first, relative L2", says=human_distance(distance), exact=exact))
         if report.left_out:
             row.append(Figure(label="left out", says=f"{len(report.left_out):,}"))
         figures(row)
