@@ -17,6 +17,7 @@ from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError, InspectorError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
+from inspector.side_files import read_bytes
 from inspector.web import comparison, reports, session, writing
 from inspector.web.exports_kept import Underway
 from inspector.web.guard import said, show_error
@@ -150,8 +151,7 @@ def _given() -> Mapping[str, object] | None:
     names, change = st.columns([6, 1.4], vertical_alignment="center")
     config: Mapping[str, object] | None = None
     try:
-        with path.open("rb") as opened:
-            config = parse_adapter_config(opened.read(_NBYTES + 1))
+        config = parse_adapter_config(read_bytes(path, most_nbytes=_NBYTES))
         names.markdown(plain(f"{_FILE}: {_told(config)}"))
     except InspectorError as error:
         with names:
