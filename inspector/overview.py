@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from inspector.architectures.match import is_only_near
+from inspector.architectures.parts import is_adapter
 from inspector.architectures.structure.types import Claim, Structure
 from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
@@ -215,6 +216,9 @@ def _loading(inspection: Inspection, state: StateDict) -> Answer:
         names = "The names were not compared: no known architecture to load it into."
         if first:
             return Answer(topic=Topic.LOADING, says=f"Fails as it is: {first}{names}", severity=plain.severity)
+        if is_adapter({tensor.name: tensor.shape for tensor in state.tensors}):
+            says = "Not checked: an adapter is no model by itself; it is added to its base, or merged into it."
+            return Answer(topic=Topic.LOADING, says=says, severity=Severity.NOTICE)
         says = "Not checked: no known architecture to load it into."
         return Answer(topic=Topic.LOADING, says=says, severity=None)
     why = next((why for question, why in inspection.skipped if question == Question.KEYS), "Not checked.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -76,6 +77,11 @@ def human_share(fraction: float) -> str:
     if fraction > 0.999:
         return "> 99.9 %"
     return f"{fraction * 100:.1f} %"
+
+
+def human_distance(relative: float) -> str:
+    """Relative L2, |b - a| / |a|: 0.032144 -> '0.03214', a plain ratio everywhere; '' for NaN, which is not known."""
+    return "" if math.isnan(relative) else f"{relative:.4g}"
 
 
 def human_shape(shape: tuple[int | str, ...]) -> str:

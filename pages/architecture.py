@@ -63,7 +63,7 @@ if best is not None:
         spec = assumptions.ask(best.spec)
     if reports.takes_pictures(best.spec):
         channels, height, width = reports.default_input(best.spec)
-        tall, wide, many, _ = st.columns([1, 1, 1, 3])
+        tall, wide, many, _ = st.container(key="input-size").columns([1, 1, 1, 3])
         height = int(tall.number_input("Height", 1, 4096, height, step=32, key=f"height-{best.spec.label}"))
         width = int(wide.number_input("Width", 1, 4096, width, step=32, key=f"width-{best.spec.label}"))
         batch = int(many.number_input("Batch", 1, 4096, 1, key=f"batch-{best.spec.label}"))

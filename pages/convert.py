@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inspector.web import converting, reports, states
+from inspector.web import converting, merging, reports, states
 from inspector.web.components import need_file, title
 from inspector.web.guard import said
 
@@ -23,6 +23,6 @@ st.caption("Every tensor under its own name, bit for bit unless another element 
 with said():
     converting.show_convert(hand, state)
 
-st.header("With a LoRA adapter")
+st.header("Merged into its base" if merging.is_adapters(state) else "With a LoRA adapter")
 with said():
-    converting.show_merge(hand, state)
+    merging.show_merge(hand, checkpoint, state)

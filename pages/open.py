@@ -16,6 +16,7 @@ from inspector.web.shelf import show, show_folder
 from inspector.web.text import escaped, plain
 
 CHIPS, ACROSS = 9, 3
+PATH_CHOSEN = "server-path-chosen"
 
 
 def offer(sample: samples.Sample) -> None:
@@ -67,8 +68,11 @@ if server_root() is not None:
         placeholder=f"{offered.says} files in {counted(len(offered.folders), 'folder')}",
         accept_new_options=True,
         key="server-path",
+        # Enter, or a line of the list, is all that it takes; the button is for one that could not be opened before.
+        on_change=lambda: st.session_state.update({PATH_CHOSEN: True}),
     )
-    if go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch") and choice:
+    asked = go.button("Open it", disabled=choice is None, key="open-server-path", width="stretch")
+    if (st.session_state.pop(PATH_CHOSEN, False) or asked) and choice:
         with said():
             path = named(choice, (*offered.folders, *offered.files))
             if is_folder(path):

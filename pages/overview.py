@@ -6,10 +6,11 @@ from inspector.errors import ReadError
 from inspector.render import figures as plots
 from inspector.units import counted, human_bytes
 from inspector.web import answers as verdicts
-from inspector.web import finding_ways, measuring, next_steps, reports, shelf, states
+from inspector.web import finding_ways, measuring, merging, next_steps, reports, shelf, states
 from inspector.web.charts import draw_chart
 from inspector.web.components import figures, file_line, need_file, title, verdict_rows
 from inspector.web.file_report import report_dialog
+from inspector.web.guard import said
 from inspector.web.repair import unwrapping
 from inspector.web.session import in_hand
 from inspector.web.trees import table
@@ -50,6 +51,10 @@ figures(verdicts.numbers(hand, checkpoint))
 finding_ways.draw_findings(hand, checkpoint, answer.findings, measured)
 if checkpoint.format == "onnx":
     next_steps.show_for_onnx()
+elif state is not None and merging.is_adapters(state):
+    st.header("Merge it into its base")
+    with said():
+        merging.show_merge(hand, checkpoint, state)
 elif checkpoint.weights is not None:
     recognition, another = reports.recognition_of(hand), reports.why_another(hand)
     unknown = bool(another) or recognition.best is None

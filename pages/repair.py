@@ -6,7 +6,7 @@ from inspector.architectures.types import Target
 from inspector.keys.apply import check_whole, not_whole
 from inspector.keys.placing.left_over import left_over
 from inspector.render.page_words import in_page_words
-from inspector.web import next_steps, pasting, reports, states
+from inspector.web import merging, next_steps, pasting, reports, states
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.proof_table import proof_table
@@ -57,6 +57,8 @@ if target is None:
             unwrapping.show_unwrap(hand, state)
         if checkpoint.format == "onnx":
             next_steps.show_for_onnx(here="repair")
+        elif merging.is_adapters(state):
+            next_steps.link_to_merge()
         else:
             next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, is_module=state.is_module)
     paste_box()
@@ -122,7 +124,7 @@ elif plan is not None and plan.complete:
     against = proofs.ask_against(hand)
     written = False
     with download:
-        st.header("Export")
+        st.header("The repaired file")
         with said():
             written = show_export(hand, plan, target, asked, against)
     if written:

@@ -166,7 +166,7 @@ def pages() -> dict[str, str]:
             (*((entry.id, entry.title, entry.says) for entry in (*VERDICTS, *RELATIVES)), MERGE, BLEND),
         ),
         "exports.md": _page(
-            "Exports",
+            "Formats that are written",
             "Every file is written beside its destination, one tensor in memory at a time, read back by our own reader "
             "and by the format's own library, compared bit for bit with the source (where `--dtype` casts, with the "
             "numbers after the cast), and only then given its name. With "

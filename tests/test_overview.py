@@ -71,6 +71,13 @@ def test_an_unknown_network_is_not_checked(tmp_path: Path) -> None:
     assert severity is None
 
 
+def test_an_adapter_is_not_asked_for_an_architecture(tmp_path: Path) -> None:
+    pair = {"A": torch.ones(1, 3), "B": torch.ones(2, 1)}
+    torch.save({f"base_model.model.fc.lora_{k}.weight": v for k, v in pair.items()}, tmp_path / "adapter_model.bin")
+    says, severity = answered(summarise(open_checkpoint(tmp_path / "adapter_model.bin")))[Topic.LOADING]
+    assert "merged into it" in says and severity is Severity.NOTICE
+
+
 def test_a_file_without_a_state_dict_is_not_said_to_load(tmp_path: Path) -> None:
     torch.save(torch.ones(3), tmp_path / "t.pt")
     found = answered(summarise(open_checkpoint(tmp_path / "t.pt")))

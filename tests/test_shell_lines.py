@@ -120,14 +120,14 @@ def test_the_line_that_exports_an_archive_runs_nothing_in_its_name(heard, name, 
     assert (
         code[1:]
         == [
-            'state = torch.load("exported.pth", map_location="cpu", weights_only=True)',
+            'state = torch.load("written.pth", map_location="cpu", weights_only=True)',
             "model.load_state_dict(state, strict=True)",
         ]
         or partial
     )
     (line,) = [line for line in lines.split("\n") if "inspector repair" in line]
     expected = ["-m", "inspector", "repair", operand(name), *(["--partial"] if partial else [])]
-    assert heard(line.removeprefix("#").strip()) == [*expected, "--output", "exported.pth"]
+    assert heard(line.removeprefix("#").strip()) == [*expected, "--output", "written.pth"]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "-rf", "--export"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from inspector.units import (
     counted,
     human_bytes,
     human_count,
+    human_distance,
     human_macs,
     human_place,
     human_shape,
@@ -59,6 +61,21 @@ def test_macs_use_si_steps() -> None:
 )
 def test_shares_never_round_something_to_nothing(x: float, text: str) -> None:
     assert human_share(x) == text
+
+
+@pytest.mark.parametrize(("x", "text"), [(0.032144, "0.03214"), (1.0, "1"), (2e-7, "2e-07"), (math.nan, "")])
+def test_a_relative_distance_is_a_plain_ratio_of_four_digits(x: float, text: str) -> None:
+    assert human_distance(x) == text
+
+
+def test_no_table_has_streamlits_own_format_for_bytes_or_percent() -> None:
+    """It counts bytes in 1,024 and writes "KB", and percent without a space."""
+    folders = (house().package / "web", house().package.parent / "pages")
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    assert len(files) > 100
+    assert [
+        str(p) for p in files if re.search(r'(format=|shown = )"(bytes|percent|compact)"', p.read_text("utf-8"))
+    ] == []
 
 
 def test_places_are_indices_along_each_dimension() -> None:
@@ -119,6 +136,20 @@ def test_texts_have_one_spelling_of_units() -> None:
         if _OTHERWISE.search(text)
     }
     assert found == set()
+
+
+def test_what_writes_a_file_is_called_repair_convert_or_merge() -> None:
+    """Export is what other programs do (torch.export, ONNX): the page and the command here are Repair and Convert."""
+    ours = re.compile(r"\b[Ee]xport(ed|s)? (the|its|it|them|here|as|file|first)\b|\b(and|be) exported\b")
+    others = {"not_checkpoints", "onnx", "from_pt2.py"}
+    found = [
+        text
+        for path in house().package.rglob("*.py")
+        if not others.intersection(path.parts)
+        for text in _texts(tree_of(path))
+        if ours.search(text)
+    ]
+    assert found == []
 
 
 def test_the_drawing_writes_numbers_as_the_pages_do() -> None:

@@ -110,7 +110,7 @@ def diff(
 ) -> int:
     """Compare checkpoints: every tensor, every module, and what that proves; exit 0 same, 1 different, 2 trouble.
 
-    With --store or --executor by pieces of 256 MiB, of which none is read again after an interruption.
+    With --store or --executor by pieces of 268 MB, of which none is read again after an interruption.
     """
     from inspector.cli.diff_files import Comparing, compare_paths
 

@@ -51,7 +51,7 @@ def stats(
 ) -> int:
     """Parameters per module and statistics of every tensor's values, streamed.
 
-    With --store or --executor by pieces of 256 MiB, of which none is read again after an interruption.
+    With --store or --executor by pieces of 268 MB, of which none is read again after an interruption.
     """
     from inspector.giants.measure import check_cost, in_pieces
     from inspector.inspection import Question, inspect

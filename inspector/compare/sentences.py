@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.compare.report import Diff, OtherChange, OtherKind, Relation, Totals, Way
-from inspector.units import counted, human_share
+from inspector.units import counted, human_distance, human_share
 
 _DIFFERENT = (
     (Relation.CHANGED, "changed"),
@@ -45,7 +45,8 @@ def count_of(totals: Totals) -> str:
             else ""
         )
         moved = (
-            f" Over all that differ in number{left} the difference is {totals.relative:.3g} of the first file's norm, "
+            f" Over all that differ in number{left} the difference is {human_distance(totals.relative)} of the first "
+            "file's norm (relative L2), "
             f"and {human_share(totals.share_changed)} of all elements compared have another value."
         )
     said = ", ".join(parts) if parts else "all the same"

@@ -88,7 +88,7 @@ MESSAGES: tuple[Message, ...] = (
         why="torch.save(model) stores the wrapper's fields as they were; other releases of torch have others.",
         steps=(
             "Take the model out of the wrapper, which has no weights of its own.",
-            "Or open the file here: the weights are read without the wrapper, and exported as a state dict.",
+            "Or open the file here: the weights are read without the wrapper, and written as a state dict.",
         ),
         patch="model = model.module\n",
         hides=("wrapped-attribute",),
@@ -292,7 +292,7 @@ MESSAGES: tuple[Message, ...] = (
         "training (optimizer included) lands there too.",
         steps=(
             "Load to the CPU with mmap=True, and build the model on meta with assign=True.",
-            "Open the file here: it says how much of it is optimizer state; the export leaves that out.",
+            "Open the file here: it says how much of it is optimizer state; the repaired file leaves that out.",
         ),
         patch='state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)\n'
         "model.load_state_dict(state, assign=True)\n",

@@ -43,7 +43,7 @@ MESSAGES: tuple[Message, ...] = (
         why="The file holds a pickled model, or the model itself was passed.",
         steps=(
             "If it is a model, pass its state_dict(); loaded stands for what was passed.",
-            "Open the file here: the weights of a pickled model are read without its code, and exported.",
+            "Open the file here: the weights of a pickled model are read without its code, and written.",
         ),
         patch="model.load_state_dict(loaded.state_dict())\n",
         hides=("not-dict-like",),

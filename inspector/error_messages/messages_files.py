@@ -22,7 +22,7 @@ MESSAGES: tuple[Message, ...] = (
         why="torch 1.4 and 1.5 take every zip for TorchScript.",
         steps=(
             "Update torch to 1.6 or newer.",
-            "Or export the file here as .pth for torch before 1.6; torch.jit.load helps only if it is TorchScript.",
+            "Or convert the file here to .pth for torch before 1.6; torch.jit.load helps only if it is TorchScript.",
         ),
         patch="# On a machine with torch 1.6 or newer:\n"
         + f"checkpoint = {_LOAD}"
@@ -345,7 +345,7 @@ MESSAGES: tuple[Message, ...] = (
         why="The safetensors format has no way to say that two names are one tensor.",
         steps=(
             "save_model keeps one of the names and load_model ties them again.",
-            "Or clone one of them, which stores it twice; our export declares ties in the metadata.",
+            "Or clone one of them, which stores it twice; the files written here declare ties in the metadata.",
         ),
         patch="from safetensors.torch import load_model, save_model\n\nsave_model(model, "
         "path)\nload_model(model, path)\n",
@@ -376,7 +376,7 @@ MESSAGES: tuple[Message, ...] = (
         patterns=(r"we now require users to upgrade torch to at least v?(?P<version>2\.[0-9])", r"CVE-2025-32434"),
         says="transformers no longer loads pickled weights with your torch, which has a known hole.",
         why="torch.load before 2.6 can be made to run code even with weights_only=True (CVE-2025-32434).",
-        steps=("Update torch to 2.6 or newer.", "Or load safetensors: export the file here as .safetensors."),
+        steps=("Update torch to 2.6 or newer.", "Or load safetensors: convert the file here to .safetensors."),
         example="ValueError: Due to a serious vulnerability issue in `torch.load`, even with `weights_only=True`, we "
         "now require users to upgrade torch to at least v2.6 in order to use the function.",
     ),

@@ -213,7 +213,7 @@ MESSAGES: tuple[Message, ...] = (
         "ones read old files, not the other way round.",
         steps=(
             "Update torch.",
-            "Or export the file here: it is written for every torch since 1.6 (or before, if asked).",
+            "Or convert the file here: it is written for every torch since 1.6 (or before, if asked).",
         ),
         hides=("missing-class", "attribute-cut"),
         example="AttributeError: Can't get attribute '_rebuild_parameter' on <module 'torch._utils' from 'a.py'>",
@@ -224,7 +224,7 @@ MESSAGES: tuple[Message, ...] = (
         says="The file is a whole pickled object; it names a class {name} in {module} that is not there now.",
         why="torch.save(model) stores where the class was, not the class. In a script that place is __main__.",
         steps=(
-            "Open it here: weights and module tree are read without the class, and exported as a state dict.",
+            "Open it here: weights and module tree are read without the class, and written as a state dict.",
             "Or define or import that class under that module before torch.load, if you trust the file.",
             "Save model.state_dict() next time.",
         ),
@@ -237,7 +237,7 @@ MESSAGES: tuple[Message, ...] = (
         says="The file's pickle names what is not in its module now; what and where, is cut off.",
         why="Pickle stores where a class or function was, not what it is.",
         steps=(
-            "Open the file here: the weights are read without that code, and exported as a state dict.",
+            "Open the file here: the weights are read without that code, and written as a state dict.",
             "Paste the whole line.",
         ),
         causes=(
@@ -264,7 +264,7 @@ MESSAGES: tuple[Message, ...] = (
         why="numpy 2 calls numpy.core numpy._core; numbers, arrays and random states are pickled under that name.",
         steps=(
             "Update numpy: 2 reads files of both; 1.26 reads plain numbers and arrays of 2, no random states.",
-            "Or open the file here: its tensors are read without numpy, and exported.",
+            "Or open the file here: its tensors are read without numpy, and written.",
         ),
         hides=("missing-module", "module-cut"),
         example="ModuleNotFoundError: No module named 'numpy._core'",
@@ -279,7 +279,7 @@ MESSAGES: tuple[Message, ...] = (
         why="If this came out of torch.load, the file is a pickled object that names a class in it: the code of "
         "whoever saved it, or a library that is not installed.",
         steps=(
-            "Open the file here: weights are read without that module, and exported as a state dict.",
+            "Open the file here: weights are read without that module, and written as a state dict.",
             "Or run from the repository that has it, or install the library it belongs to.",
         ),
         hides=("module-cut",),

@@ -18,7 +18,7 @@ MESSAGES: tuple[Message, ...] = (
         says="The file is in version {version} of torch's format, and your torch reads up to {most}.",
         brief="The file is in a newer version of torch's format than your torch reads.",
         why="A newer torch wrote it; newer ones read old files, not the other way round.",
-        steps=("Update torch.", "Or export the file here for older ones."),
+        steps=("Update torch.", "Or convert the file here for older ones."),
         example="Attempted to read a PyTorch file with version 3, but the maximum supported version for reading is 2.",
     ),
     Message(
@@ -39,7 +39,7 @@ MESSAGES: tuple[Message, ...] = (
         why="torch.save(model) stores the fields of each module as they were; newer code asks for newer fields.",
         steps=(
             "Give the modules what they lack, with the value that the older torch behaved like.",
-            "Save model.state_dict() next time; or open the file here and export its weights.",
+            "Save model.state_dict() next time; or open the file here and convert it.",
         ),
         patch="for module in model.modules():\n"
         "    if isinstance(module, torch.nn.Upsample):\n"

@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from inspector.checkpoint.source import ByteSource, PathSource
 from inspector.checkpoint.types import TensorInfo
 from inspector.errors import ExportError
+from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.folders.peft.reader import CONFIG
+from inspector.readers.inside import look_inside
 from inspector.readers.plain_json import parse_json
 from inspector.side_files import PathKind, kind_of_path, read_bytes
 from inspector.units import human_shape
@@ -31,6 +34,8 @@ _FOREIGN = re.compile(r"(^|\.)(lora_|hada_|lokr_|oft_|dora_|ia3_|boft_|vera_|bas
 _PLAIN_PATTERN = re.compile(r"\^?[\w.-]+")
 _CONFIG_NBYTES = 1_000_000
 _MOST_VALUES = 50_000
+# Of compressed files in each other.
+_MOST_LEVELS = 4
 
 # What the config may say without changing what is added; anything else must be off.
 _HARMLESS = frozenset(
@@ -105,14 +110,69 @@ class _Found:
 
 
 def read_adapter_config(path: Path) -> dict[str, object]:
-    """adapter_config.json in or beside what was opened, {} where there is none.
+    """adapter_config.json in or beside what was opened, {} where there is none. An archive of a folder counts as it.
 
     Raises ExportError for a broken one, ReadError for one that cannot be read.
     """
-    place = (path if kind_of_path(path) is PathKind.FOLDER else path.parent) / CONFIG
+    kind = kind_of_path(path)
+    place = (path if kind is PathKind.FOLDER else path.parent) / CONFIG
+    if kind is PathKind.FILE:
+        source = PathSource(path)
+        try:
+            inside = config_inside(source)
+        finally:
+            source.close()
+        if inside:
+            return inside
     if kind_of_path(place) is PathKind.NOTHING:
         return {}
     return parse_adapter_config(read_bytes(place, most_nbytes=_CONFIG_NBYTES))
+
+
+def config_inside(source: ByteSource, limits: Limits = DEFAULT_LIMITS) -> dict[str, object]:
+    """adapter_config.json in an archive of an adapter's folder, {} for any other file.
+
+    Raises as `read_adapter_config`.
+    """
+    inside = look_inside(source, limits, at_end=False)
+    for _ in range(_MOST_LEVELS):
+        if inside is None or inside.stream is None:
+            break
+        inside = look_inside(inside.stream, limits, at_end=False)
+    name = f"{inside.root}{CONFIG}" if inside is not None else ""
+    if inside is None or name not in inside.names:
+        return {}
+    member = inside.open(name)
+    try:
+        return parse_adapter_config(member.read(0, min(member.size, _CONFIG_NBYTES + 1)))
+    finally:
+        inside.close(name)
+
+
+def config_of_alpha(tensors: Sequence[TensorInfo], alpha: float) -> dict[str, object]:
+    """What a config of plain LoRA would say: the ranks by the tensors' shapes, the scale alpha / rank throughout.
+
+    Raises ExportError where no matrix tells a rank.
+    """
+    ranks: dict[str, int] = {}
+    for tensor in tensors:
+        match = _LORA.fullmatch(tensor.name.removeprefix(_PREFIX))
+        if match is not None and (match["side"] or match["embedding"]) == "A" and len(tensor.shape) >= 2:
+            ranks[match["layer"]] = tensor.shape[0]
+    if not ranks:
+        raise ExportError("The adapter holds no pair of lora_A and lora_B, so there is nothing to merge.")
+    first = next(iter(ranks.values()))
+    return {
+        "peft_type": "LORA",
+        "r": first,
+        "lora_alpha": alpha,
+        "rank_pattern": {f"^{layer}": rank for layer, rank in ranks.items() if rank != first},
+    }
+
+
+def has_own_scale(tensors: Sequence[TensorInfo]) -> bool:
+    """Whether the file alone tells its scales, as kohya's scripts write them, so that no config is needed."""
+    return any(_KOHYA.fullmatch(tensor.name) for tensor in tensors)
 
 
 def parse_adapter_config(raw: bytes) -> dict[str, object]:
@@ -135,7 +195,7 @@ def understand(
     found: dict[str, _Found] = {}
     whole: list[tuple[str, TensorInfo]] = []
     names: set[str] = set()
-    flat = any(_KOHYA.fullmatch(t.name) for t in tensors)
+    flat = has_own_scale(tensors)
     for tensor in tensors:
         if flat:
             _take_flat(tensor, found)

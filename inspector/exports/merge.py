@@ -27,7 +27,7 @@ from inspector.exports.writers.entry import Writer
 from inspector.installed import require
 from inspector.keys.report import Proof
 from inspector.progress import Progress, silent
-from inspector.units import counted
+from inspector.units import counted, human_distance
 
 _COMPUTED = ("float64", "float32", "float16", "bfloat16")
 
@@ -174,11 +174,12 @@ class _Merged:
             count = self._infinite[broken]
             says = f"{counted(count, 'value')} of {broken} would no longer be finite."
             return (Proof(id="merge", says=says, passed=False),)
-        changes = sorted(100 * change for change in self._changes.values())
+        changes = sorted(self._changes.values())
         middle, most = changes[len(changes) // 2], changes[-1]
         says = (
-            f"{counted(pairs, 'tensor')} changed by their own pair, by {middle:.3g} % of their norm in the median and "
-            f"{most:.3g} % at most; {taken:,} taken from the adapter whole, {kept:,} kept."
+            f"{counted(pairs, 'tensor')} changed by their own pair, by {human_distance(middle)} of their norm in the "
+            f"median and {human_distance(most)} at most (relative L2); {taken:,} taken from the adapter whole, "
+            f"{kept:,} kept."
         )
         return (Proof(id="merge", says=says, passed=True),)
 

@@ -113,7 +113,7 @@ def _setting(checkpoint: Checkpoint, path: tuple[str, ...], value: Value) -> obj
     except NotPlain as error:
         raise ExportError(
             f"{'.'.join(path)[:120]} is no plain value, and without it the optimizer would train otherwise.",
-            hint="Export the weights without the optimizer.",
+            hint="Write the weights without the optimizer.",
         ) from error
 
 
@@ -151,6 +151,6 @@ def _one_of(step: Step, name: str, values: list[object]) -> object:
         if not same:
             raise ExportError(
                 f"{step.target} is made of {', '.join(step.sources)}, whose optimizer states differ in {name}.",
-                hint="Export the weights without the optimizer.",
+                hint="Write the weights without the optimizer.",
             )
     return first

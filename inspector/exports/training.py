@@ -61,7 +61,7 @@ def export_training(
         raise ExportError(
             "Nothing was written. The parts of the model lie apart in the file, and no optimizer says in which order "
             "it was given them.",
-            hint="Export the weights without the optimizer.",
+            hint="Write the weights without the optimizer.",
         )
     try:
         check_complete(plan)
@@ -106,11 +106,11 @@ def export_training(
 def _check_travels(checkpoint: Checkpoint, goings: tuple[OptimizerPlan, ...]) -> None:
     if not goings:
         raise ExportError(
-            f"{checkpoint.origin.name} holds no optimizer state.", hint="Export the weights without the optimizer."
+            f"{checkpoint.origin.name} holds no optimizer state.", hint="Write the weights without the optimizer."
         )
     first = find_staying(goings)
     if first is not None:
-        hint = "Export the weights without the optimizer."
+        hint = "Write the weights without the optimizer."
         if first.map.asks:
             hint = f"If the groups are these, pass --accept {GROUPS_BY_KIND}; else export without the optimizer."
         raise ExportError(f"Nothing was written. {first.says}", hint=hint)
@@ -175,7 +175,7 @@ def _rebuild(
     except NotPlain as error:
         raise ExportError(
             f"{error} cannot be written again around the optimizer, since it is no plain value.",
-            hint="Export the weights without the optimizer.",
+            hint="Write the weights without the optimizer.",
         ) from error
     return made
 

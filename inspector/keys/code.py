@@ -71,7 +71,7 @@ def python_code(
     imports = [*_standard(body), *imports, *library]
     if plan.is_module and plan.format != "torchscript":
         body.insert(
-            0, "# The file is a pickled module: loading it runs the code it names. The exported file needs none."
+            0, "# The file is a pickled module: loading it runs the code it names. The repaired file needs none."
         )
     return "\n".join([*imports, "", *body]) + "\n"
 

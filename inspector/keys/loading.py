@@ -21,7 +21,7 @@ from inspector.keys.report import RepairPlan
 from inspector.keys.versions import needed_version
 from inspector.shell_lines import join_words, operand, option_words
 
-EXPORTED = "exported.pth"
+WRITTEN = "written.pth"
 # Of findings: code that a real load needs, which is asked for after names are allowed.
 NEEDS_CODE = "needs-code"
 # Of findings: names that torch.load does not take by itself.
@@ -102,7 +102,7 @@ def is_bare(source: ByteSource) -> bool:
 
 
 def loading_lines(plan: RepairPlan, file_name: str) -> tuple[list[str], list[str]]:
-    """(imports, lines that put the state dict into `state`) for a plan that need not be exported first."""
+    """(imports, lines that put the state dict into `state`) for a plan that need not be written first."""
     files = plan.files or (file_name,)
     ending = files[0].rpartition(".")[2].lower()
     if plan.format == "safetensors" or (plan.format in ("sharded", "peft") and ending == "safetensors"):
@@ -112,14 +112,14 @@ def loading_lines(plan: RepairPlan, file_name: str) -> tuple[list[str], list[str
         return ["import numpy"], [f"state = {reading}"]
     if plan.format == "torchscript":
         return [], [
-            "# A TorchScript program: loading it brings its code along. The exported file has none.",
+            "# A TorchScript program: loading it brings its code along. The repaired file has none.",
             f'state = torch.jit.load({files[0]!r}, map_location="cpu").state_dict()',
         ]
     if plan.format == "dcp":
         return ["from torch.distributed.checkpoint.format_utils import dcp_to_torch_save"], [
-            "# This unpickles the folder's .metadata, which runs the code it names. The exported file needs none.",
-            f'dcp_to_torch_save({file_name!r}, "{EXPORTED}")',
-            f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
+            "# This unpickles the folder's .metadata, which runs the code it names. The repaired file needs none.",
+            f'dcp_to_torch_save({file_name!r}, "{WRITTEN}")',
+            f'state = torch.load("{WRITTEN}", map_location="cpu", weights_only=True)',
             *(_together(plan) if plan.gathered else _inside(plan)),
         ]
     trust = "False" if plan.is_module else "True"
@@ -168,18 +168,18 @@ def exported_lines(file_name: str, plan: RepairPlan, accepted: Sequence[str]) ->
     options += option_words("--state", plan.state_option) if plan.state_option else ()
     options += [word for key, option in plan.chosen for word in option_words("--choose", f"{key}={option}")]
     options += [word for rule in accepted for word in option_words("--accept", rule)]
-    repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", EXPORTED, *options]
-    why = [f"# No plain loader reads {file_name[:200]!r} as it lies there. Export it first:"]
+    repair = ["python", "-m", "inspector", "repair", operand(file_name), *partial, "--output", WRITTEN, *options]
+    why = [f"# No plain loader reads {file_name[:200]!r} as it lies there. Repair it first:"]
     if plan.unpickles:
         why = [
             f"# torch.load({file_name[:200]!r}, weights_only=False) reads this file where all that it names can be",
-            "# imported, and runs that code. Export it first, which runs nothing:",
+            "# imported, and runs that code. Repair it first, which runs nothing:",
         ]
     return [
         *why,
         f"#   {join_words(repair)}",
-        "# The exported file has the names of the target already.",
-        f'state = torch.load("{EXPORTED}", map_location="cpu", weights_only=True)',
+        "# The repaired file has the names of the target already.",
+        f'state = torch.load("{WRITTEN}", map_location="cpu", weights_only=True)',
     ]
 
 

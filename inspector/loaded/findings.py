@@ -13,7 +13,7 @@ from inspector.checkpoint.types import Shape
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.plan import listed
 from inspector.loaded.report import Held, LoadedTensor, UnusedTensor
-from inspector.units import counted, human_shape, human_share, with_article
+from inspector.units import counted, human_distance, human_shape, with_article
 
 REPLACED = FindingKind("state-dict-replaced", Severity.ERROR, "A method was overwritten instead of called")
 NOTHING = FindingKind("nothing-loaded", Severity.ERROR, "The model holds nothing of the file")
@@ -163,7 +163,7 @@ def _moved(scene: Scene) -> Iterator[Finding]:
     ]  # fmt: skip
     if others:
         apart = [one.difference for one in others if one.difference is not None]
-        sizes = list(dict.fromkeys((human_share(min(apart)), human_share(max(apart))))) if apart else []
+        sizes = list(dict.fromkeys((human_distance(min(apart)), human_distance(max(apart))))) if apart else []
         far = f", by {' to '.join(sizes)} (relative L2)" if sizes else ""
         yield CHANGED.found(
             f"{counted(len(others), 'tensor')} of {len(scene.learned):,} "

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from inspector.compare.report import Diff, Relation, TensorDiff
 from inspector.render.figure_table import in_table
 from inspector.render.figures import ACCENT, GRID, dressed, plain_text
-from inspector.units import human_share, shorten_middle
+from inspector.units import human_distance, human_share, shorten_middle
 from inspector.weights.histogram import histogram
 from inspector.weights.report import TensorStatistics
 
@@ -28,6 +28,7 @@ _SECOND = "#d98c21"
 # Below this share a change is drawn as high as it.
 _LEAST = 1e-9
 _MOST = 3000
+_TICKS = (1e-6, 1e-4, 1e-2, 1.0)
 _BINS = 96
 
 
@@ -53,9 +54,9 @@ def strip_figure(diff: Diff) -> go.Figure:
     figure.update_layout(bargap=0, barmode="overlay")
     figure.update_xaxes(title_text="tensors, in the first file's order", showgrid=False, zeroline=False)
     figure.update_yaxes(
-        title_text="change / norm",
-        tickvals=[_scale(d) for d in (1e-6, 1e-4, 1e-2, 1.0)],
-        ticktext=["1e-6", "1e-4", "1 %", "100 %"],
+        title_text="relative L2",
+        tickvals=[_scale(d) for d in _TICKS],
+        ticktext=[human_distance(d) for d in _TICKS],
         gridcolor=GRID,
         range=[0, _scale(10.0)],
     )
@@ -110,4 +111,5 @@ def _says(tensor: TensorDiff) -> str:
     changed = human_share(tensor.numbers.changed / tensor.numbers.n) if tensor.numbers.n else "0 %"
     new = tensor.numbers.became_non_finite
     odd = f", {abs(new):,} {'more' if new > 0 else 'fewer'} NaN or infinite" if new else ""
-    return f"{tensor.relation}: {tensor.numbers.relative:.3g} of its norm, {changed} of its elements{odd}"
+    moved = human_distance(tensor.numbers.relative) or "unknown"
+    return f"{tensor.relation}: relative L2 {moved}, {changed} of its elements{odd}"

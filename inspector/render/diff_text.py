@@ -20,7 +20,7 @@ from inspector.compare.report import (
 )
 from inspector.render.text import pairs, safe, table
 from inspector.render.visible import one_line
-from inspector.units import counted, human_bytes, human_count, human_shape, human_share
+from inspector.units import counted, human_bytes, human_count, human_distance, human_shape, human_share
 
 _STYLE = {
     Relation.CHANGED: "yellow",
@@ -71,7 +71,7 @@ def _read(diff: Diff) -> str:
 
 
 def _importance(tensor: TensorDiff) -> tuple[float, float]:
-    """What cannot be measured first, then the largest relative change."""
+    """What cannot be measured first, then the largest relative L2."""
     if tensor.relation is Relation.UNREAD:
         return (0.0, 0.0)
     if tensor.numbers is None:
@@ -104,7 +104,7 @@ def _measured(tensor: TensorDiff, numbers: PairNumbers) -> tuple[str, str, str, 
     odd = numbers.one_sided
     cosine = None if odd else numbers.cosine
     return (
-        "not finite" if odd else f"{numbers.relative:.4g}",
+        "not finite" if odd else human_distance(numbers.relative),
         "" if cosine is None else f"{cosine:.6f}",
         human_share(numbers.changed / numbers.n) if numbers.n else "",
         largest_change(tensor),
@@ -190,7 +190,7 @@ def _cells(totals: Totals) -> Iterator[str]:
     yield f"{changed:,}"
     yield f"{totals.tensors - same - changed:,}"
     yield human_count(max(totals.parameters_a, totals.parameters_b))
-    yield "" if totals.relative is None else f"{totals.relative:.4g}"
+    yield "" if totals.relative is None else human_distance(totals.relative)
     yield human_share(totals.share_changed) if totals.elements else ""
 
 
@@ -213,7 +213,7 @@ def rows_text(rows: Sequence[tuple[str, Diff | None, str]]) -> RenderableType:
         cosine = totals.numbers.cosine if totals.numbers is not None else None
         made.add_row(
             safe(name), f"{same:,}", f"{changed:,}", f"{totals.tensors - same - changed:,}",
-            "" if totals.relative is None else f"{totals.relative:.4g}",
+            "" if totals.relative is None else human_distance(totals.relative),
             "" if cosine is None else f"{cosine:.6f}", safe(diff.says),
         )  # fmt: skip
     return made

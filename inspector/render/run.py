@@ -22,7 +22,7 @@ from inspector.run.findings import learned
 from inspector.run.groups import By, distance_from_first, groups_of, series_of
 from inspector.run.groups import Group as Tensors
 from inspector.run.report import MEASURES, Measure, RunReport
-from inspector.units import counted, human_bytes, human_count, shorten_middle
+from inspector.units import counted, human_bytes, human_count, human_distance, shorten_middle
 
 _GROUPS, _MEMBERS, _STATED = 60, 200, 4
 # What is told of each group, over the run.
@@ -55,8 +55,9 @@ def members_listing(report: RunReport, most: int = _MEMBERS) -> Listing:
     rows = [
         (
             member.name, member.place.says, number_text(whole[Measure.RMS][at]),
-            number_text(whole[Measure.UPDATE][at]), share_text(whole[Measure.FLIPS][at]), number_text(distance[at]),
-            count_text(whole[Measure.ZERO_ROWS][at]), *(number_text(one.array[at]) for one in stated),
+            human_distance(whole[Measure.UPDATE][at]), share_text(whole[Measure.FLIPS][at]),
+            human_distance(distance[at]), count_text(whole[Measure.ZERO_ROWS][at]),
+            *(number_text(one.array[at]) for one in stated),
         )
         for at, member in enumerate(report.members[:most])
     ]  # fmt: skip
@@ -95,9 +96,9 @@ def _groups(report: RunReport, by: By) -> RenderableType:
             safe(shorten_middle(group.name, 48)), f"{len(group.rows):,}",
             human_count(sum(report.tensors[row].numel for row in group.rows)),
             number_text(rms[0]), number_text(rms[-1]),
-            number_text(known[len(known) // 2]) if known else "", number_text(update[best]),
+            human_distance(known[len(known) // 2]) if known else "", human_distance(update[best]),
             safe(shorten_middle(report.members[best].name, 24)) if moved else "",
-            number_text(distance_from_first(report, group)[-1]), f"{moved} of {len(report.members) - 1}",
+            human_distance(distance_from_first(report, group)[-1]), f"{moved} of {len(report.members) - 1}",
         )  # fmt: skip
     if len(groups) <= _GROUPS:
         return made

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from inspector.run.groups import Group, distance_from_first, distance_from_last, series_of
 from inspector.run.report import Measure, RunReport
-from inspector.units import human_share
+from inspector.units import human_distance, human_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ def share_text(value: float) -> str:
 UPDATE = LayerMeasure(
     id="update",
     title="Update",
-    says="How far it moved since the checkpoint before, by its norm there: |now - before| / |before|.",
+    says="Relative L2 from the checkpoint before: |now - before| / |before|.",
     values=_series(Measure.UPDATE),
-    text=number_text,
+    text=human_distance,
     logarithmic=True,
     zero="did not move",
 )
@@ -79,16 +79,16 @@ LAYER_MEASURES = (
     LayerMeasure(
         id="first",
         title="From first",
-        says="How far it is from the first checkpoint, by its norm there.",
+        says="Relative L2 from the first checkpoint: |now - first| / |first|.",
         values=distance_from_first,
-        text=number_text,
+        text=human_distance,
     ),
     LayerMeasure(
         id="last",
         title="From last",
-        says="How far it still is from the last checkpoint, by its norm there.",
+        says="Relative L2 from the last checkpoint: |now - last| / |last|.",
         values=distance_from_last,
-        text=number_text,
+        text=human_distance,
     ),
     LayerMeasure(
         id="signs",

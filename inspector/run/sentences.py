@@ -9,7 +9,7 @@ from inspector.run.findings import RUN_LEAP, RUN_NOT_FINITE, RUN_UNMOVED, learne
 from inspector.run.groups import distance_from_first
 from inspector.run.report import RunReport
 from inspector.run.spikes import RUN_LOSS_LEAP, RUN_RATE_JUMP
-from inspector.units import counted, human_count
+from inspector.units import counted, human_count, human_distance
 
 # What the weights and the training did; files that were left out are counted beside.
 _OF_THE_COURSE = (RUN_LEAP.id, RUN_LOSS_LEAP.id, RUN_RATE_JUMP.id)
@@ -56,7 +56,8 @@ def _course(report: RunReport) -> str:
     unmoved = next((finding for finding in report.findings if finding.id == RUN_UNMOVED.id), None)
     still = f"{len(group.rows):,} learned tensors moved" if unmoved is None else _unmoved(unmoved.evidence)
     return (
-        f"all numbers are finite, {still}; the last is {100 * float(known[-1]):.3g} % of its norm away from the first"
+        f"all numbers are finite, {still}; the last is {human_distance(float(known[-1]))} of the first's norm away "
+        "from it (relative L2)"
     )
 
 

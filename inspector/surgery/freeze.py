@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError, UsageError
 from inspector.keys.code import python_code
-from inspector.keys.loading import EXPORTED
+from inspector.keys.loading import WRITTEN
 from inspector.keys.report import StepKind
 from inspector.keys.written import plan_of_written
 from inspector.surgery.report import SurgeryReport
@@ -133,9 +133,9 @@ def _loading(report: SurgeryReport, file_name: str, around: str, written: str) -
     opening = ""
     if written or not plan.format or plan.is_module:
         opening = (
-            "" if written else f"# Write the result first, as {EXPORTED}: these lines load it, not the file itself.\n"
+            "" if written else f"# Write the result first, as {WRITTEN}: these lines load it, not the file itself.\n"
         )
-        plan = plan_of_written(plan, (written or EXPORTED,))
+        plan = plan_of_written(plan, (written or WRITTEN,))
     code = python_code(plan, file_name=file_name, rules=RULES, spec=report.target.spec)
     if around and report.target.spec is None:
         line = f"state = {{key.removeprefix({around!r}): tensor for key, tensor in state.items()}}\n"

@@ -57,7 +57,9 @@ def settings(report: CostReport, columns: Sequence[Column], *, percent: bool) ->
                 f"{title} %", help=helps, format="%.1f", min_value=0, max_value=100
             )
         else:
-            shown = "bytes" if column.id in _BYTES else "%.1f" if column.id == "intensity" else "localized"
+            # Streamlit's own format for bytes counts in 1,024 and writes "KB"; all tables of the pages show them whole.
+            title = f"{title}, bytes" if column.id in _BYTES else title
+            shown = "%.1f" if column.id == "intensity" else "localized"
             made[column.id] = st.column_config.NumberColumn(title, help=helps, format=shown)
     made["limit"] = st.column_config.TextColumn("Waits for", help="What limits the module on the device.")
     return made

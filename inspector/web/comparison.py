@@ -105,6 +105,12 @@ def draw_strip(diff: Diff) -> None:
     draw_chart(plots.strip_figure(diff), key="strip", alt="Change of every tensor, by layer")
 
 
+#: The columns of the page's table, in the order of what is asked first.
+_SHOWN = (
+    "Tensor", "Parameter", "What", "Relative L2", "Changed %", "Cosine", "Largest change", "Shape", "Type", "Note",
+)  # fmt: skip
+
+
 def frame_of(tensors: Sequence[TensorDiff], names: Names) -> pd.DataFrame:
     """A row per tensor, in the first file's order. names: of an optimizer's entries."""
     return pd.DataFrame([_row(tensor, names) for tensor in tensors])
@@ -127,7 +133,7 @@ def _row(tensor: TensorDiff, names: Names) -> dict[str, object]:
         "Type": " -> ".join(dict.fromkeys(side.dtype for side in sides)),
         "Relative L2": numbers.relative if numbers is not None and not numbers.one_sided else None,
         "Cosine": numbers.cosine if numbers is not None and not numbers.one_sided else None,
-        "Changed": numbers.changed / numbers.n if numbers is not None and numbers.n else None,
+        "Changed %": 100 * numbers.changed / numbers.n if numbers is not None and numbers.n else None,
         "Largest change": largest_change(tensor),
         "Note": visible(tensor_note(tensor)),
     }
@@ -160,10 +166,14 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         height=min(440, 38 + 35 * len(kept)),
         on_select="rerun",
         selection_mode="single-row",
+        # Where nothing can be measured; "None" stood there.
+        placeholder="",
+        # How far it moved in sight of a telephone.
+        column_order=_SHOWN,
         column_config={
-            "Relative L2": st.column_config.NumberColumn(format="%.4g"),
+            "Relative L2": st.column_config.NumberColumn(format="%.4g", help="|second - first| / |first|."),
             "Cosine": st.column_config.NumberColumn(format="%.6f"),
-            "Changed": st.column_config.NumberColumn(format="percent"),
+            "Changed %": st.column_config.NumberColumn(format="%.1f", help="Of its elements."),
         },
         alt="What differs, per tensor",
     )

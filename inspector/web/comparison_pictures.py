@@ -16,7 +16,7 @@ from inspector.errors import InspectorError
 from inspector.graph.nesting import CALL
 from inspector.graph.types import Box, Drawn
 from inspector.render import figures as plots
-from inspector.units import human_share
+from inspector.units import human_distance, human_share
 from inspector.web import measuring, network, reports
 from inspector.web.charts import draw_chart
 from inspector.web.components import Figure, figures
@@ -26,7 +26,7 @@ from inspector.web.session import Hand
 from inspector.web.text import mono, plain
 
 _CHOSEN = "comparison-chosen"
-_RELATIVE, _SHARE = "Relative change", "Share changed"
+_RELATIVE, _SHARE = "Relative L2", "Share changed"
 # Read beside the comparison without being asked for: a second or two each.
 _AT_ONCE_NBYTES = 500_000_000
 
@@ -61,8 +61,8 @@ def _show(drawn: Drawn, below: dict[str, list[TensorDiff]], key: str) -> None:
     box = next((one for one in _boxes(drawn.box) if one.path == chosen), None)
     if box is None or not box.module:
         st.caption(
-            "|second - first| / |first| over the tensors that are not the same. Grey is what holds none, or "
-            "where NaN came."
+            "Relative L2 is |second - first| / |first| over the tensors that are not the same. Grey is what holds "
+            "none, or where NaN came."
         )
         return
     tensors = _of_box(box, below)
@@ -74,7 +74,7 @@ def _show(drawn: Drawn, below: dict[str, list[TensorDiff]], key: str) -> None:
     ]
     if change is not None:
         row += [
-            Figure(label="relative change", says=f"{change[0]:.3g}" if math.isfinite(change[0]) else "NaN came"),
+            Figure(label="relative L2", says=human_distance(change[0]) if math.isfinite(change[0]) else "NaN came"),
             Figure(label="of its numbers changed", says=human_share(change[1])),
         ]
     figures(row)

@@ -1,4 +1,4 @@
-"""The Convert page's two parts: a file written anew under its own names, and an adapter merged into its base."""
+"""The Convert page's first part: a file written anew under its own names. The other one is `merging.py`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import UsageError
-from inspector.jobs.job import Job
-from inspector.jobs.subjects import Destination
 from inspector.units import counted
 from inspector.web import measuring, reports, session, writing
-from inspector.web.exports_kept import Underway
 from inspector.web.session import Hand
 from inspector.web.text import plain
-
-_CONFIG = "adapter_config.json"
 
 
 def show_convert(hand: Hand, state: StateDict) -> None:
@@ -60,47 +55,3 @@ def _averaged(checkpoint: Checkpoint, state: StateDict) -> StateDict:
         plain(f"Only the averaged weights: {found.prefix}, {count}, under the names of the trained ones"), key="ema"
     )
     return found.alone if wanted else state
-
-
-def show_merge(hand: Hand, state: StateDict) -> None:
-    """The file in hand is the base; the adapter is another file of this session, its config comes beside it."""
-    others = [r.hand for r in session.recent() if r.hand.sha256 != hand.sha256]
-    st.caption(
-        "The file in hand is the base; its weights become W + scale · B A. Every tensor of the adapter must have its "
-        "one place in it."
-    )
-    if not others:
-        st.info(
-            "Open the adapter (adapter_model.safetensors) on the Open page, then this base again, and come back.",
-            icon=":material/info:",
-        )
-        return
-    left, right = st.columns(2)
-    at = left.selectbox(
-        "Adapter",
-        range(len(others)),
-        index=None,
-        format_func=lambda i: others[i].name,
-        placeholder="a file of this session",
-        key="adapter",
-    )
-    given = right.file_uploader(f"Its {_CONFIG}", type=["json"], key="adapter-config")
-    options = writing.choose_options("merge-")
-    if at is None:
-        return
-    other = others[at]
-    raw = given.getvalue() if given is not None else b""
-    slot = f"merged/{hand.sha256}/{state.path}/{other.sha256}/{raw!r}/{options}"
-    stem = f"{writing.stem_of(hand.name)}_merged"
-
-    def make() -> Underway:
-        from inspector.exports.adapter import parse_adapter_config
-
-        config = parse_adapter_config(raw) if raw else {}
-
-        def job(destination: Destination) -> Job:
-            return writing.job_of("merged", hand, reports.file_of(other), config, destination, state=state)
-
-        return writing.write(job, options, name="merged", stem=stem)
-
-    writing.write_button(slot, make, key="merge-write")

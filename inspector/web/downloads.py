@@ -73,7 +73,7 @@ async def give_export(request: Request) -> Response:
         folder = the_store().exports / token
         found = exported_files(folder) if folder.is_dir() else []
     if not 0 <= place < len(found):
-        return PlainTextResponse("This export is not on the server any more. Write it again.", status_code=404)
+        return PlainTextResponse("The written file is not on the server any more. Write it again.", status_code=404)
     name = clean_name(request.query_params.get("name", "") or found[place].name)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     return _Export(found[place], media_type="application/octet-stream", filename=name, headers=headers)

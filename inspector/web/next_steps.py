@@ -59,7 +59,13 @@ def show_for_unknown(
 
 def link_to_weights() -> None:
     """To the Convert page, which writes the tensors alone: nothing else of the file comes along."""
-    st.page_link("pages/convert.py", label="Take the weights out", icon=":material/output:")
+    st.page_link("pages/convert.py", label="Convert: the weights alone", icon=":material/output:")
+
+
+def link_to_merge() -> None:
+    """From an adapter, which has no names to repair, to where its base is asked for."""
+    st.markdown("**What else can be done with it**")
+    st.page_link("pages/overview.py", label="Merge it into its base", icon=":material/merge:")
 
 
 def show_for_onnx(*, here: str = "") -> None:
@@ -77,7 +83,7 @@ def show_for_onnx(*, here: str = "") -> None:
         if here != "architecture":
             st.page_link("pages/architecture.py", label="Its graph, drawn", icon=":material/schema:")
         st.page_link("pages/weights.py", label="Its numbers, checked", icon=":material/bar_chart:")
-        st.page_link("pages/convert.py", label="Its tensors as .safetensors or .pth", icon=":material/swap_horiz:")
+        st.page_link("pages/convert.py", label="Convert its tensors", icon=":material/swap_horiz:")
         st.page_link("pages/compare.py", label="Hold it against the PyTorch file", icon=":material/compare_arrows:")
 
 
@@ -85,7 +91,7 @@ def link_to_salvage(hand: session.Hand) -> None:
     """To the Convert page, where what is not whole is left out already: the link says that, and Write does it."""
     st.page_link(
         "pages/convert.py",
-        label="Save what can be read",
+        label="Convert what can be read",
         icon=":material/content_cut:",
         query_params={session.QUERY: hand.sha256, session.NAME_QUERY: hand.name, session.SALVAGE_QUERY: "1"},
     )

@@ -13,11 +13,22 @@ from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
 from inspector.web.server_paths import listing, named, server_root, store_path
 from inspector.web.session import Hand
-from inspector.web.store import Stored, linked_name, the_store
+from inspector.web.store import Stored, is_digest, linked_name, the_store
 from inspector.web.text import plain, visible
 
 _QUERY, _NAME = "with", "with-name"
 _ITSELF, _RECENT, _SAMPLE, _SERVER = "itself", "recent", "sample", "server"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """In which words a page asks for its second file. question: above the boxes. button: that takes what was chosen."""
+
+    question: str = "With which other file?"
+    button: str = "Compare"
+
+
+_COMPARED = Asked()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +40,9 @@ class _Choice:
     says: str
 
 
-def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Hand | None:
+def second_file(
+    hand: Hand, *, itself: bool = False, fitting: Sequence[str] = (), asked: Asked = _COMPARED
+) -> Hand | None:
     """The other file, None while there is none; the boxes to choose it are drawn then, else its name and a way back.
 
     itself: whether the file in hand may be it (it holds several state dicts). fitting: samples whose buttons are shown.
@@ -38,11 +51,12 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
     if found is not None:
         return found
     with st.container(border=True, key="second-file"):
-        st.markdown("**With which other file?**")
+        st.markdown(f"**{asked.question}**")
+        _say_gone()
         arrived = drop_zone("second-drop")
         if arrived is not None:
             _choose(_kept(arrived))
-        box, go = st.columns([6, 1], vertical_alignment="bottom")
+        box, go = st.columns([6, 1.2], vertical_alignment="bottom")
         choices = _choices(hand, itself)
         chosen = box.selectbox(
             "Or one that is here already",
@@ -56,7 +70,7 @@ def second_file(hand: Hand, *, itself: bool, fitting: Sequence[str] = ()) -> Han
             accept_new_options=server_root() is not None,
             key="second-choice",
         )
-        if go.button("Compare", disabled=chosen is None, key="second-go", width="stretch") and chosen is not None:
+        if go.button(asked.button, disabled=chosen is None, key="second-go", width="stretch") and chosen is not None:
             with said():
                 _choose(_taken(hand, _meant(chosen, choices) if isinstance(chosen, str) else chosen))
         offered = [sample for sample in samples.some(fitting) if sample.path.is_file()]
@@ -72,6 +86,11 @@ def beside(stored: Stored, name: str = "") -> dict[str, str]:
     """What stands in the address of a page that shows this one as the second file."""
     hand = _kept(stored, name)
     return {_QUERY: hand.sha256, _NAME: hand.name}
+
+
+def in_address() -> dict[str, str]:
+    """What the address says of the second file, for a link to another page that shows it, too."""
+    return {name: st.query_params[name] for name in (_QUERY, _NAME) if name in st.query_params}
 
 
 def put_down() -> None:
@@ -92,12 +111,25 @@ def _in_address() -> Hand | None:
         return None
     stored = the_store().find(wanted)
     if stored is None or not the_store().is_here(wanted):
-        put_down()
-        st.warning(
-            "The second file of this link is not on the server any more: drop it again.", icon=":material/link_off:"
-        )
+        # Its digest stays in the address, so that the link is whole again once the file is here.
+        if not is_digest(wanted):
+            put_down()
         return None
     return _kept(stored, linked_name(st.query_params.get(_NAME, "") or wanted[:12]))
+
+
+def _say_gone() -> None:
+    """That the link names a second file which is not here any more, so that the same one can be dropped."""
+    wanted = st.query_params.get(_QUERY, "")
+    if wanted:
+        name = linked_name(st.query_params.get(_NAME, "") or wanted[:12])
+        st.warning(
+            plain(
+                f"The second file of this link, {name}, is not on the server any more: drop it again. Its sha256 "
+                f"begins with {wanted[:12]}."
+            ),
+            icon=":material/link_off:",
+        )
 
 
 def _kept(stored: Stored, name: str = "") -> Hand:

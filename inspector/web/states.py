@@ -15,6 +15,7 @@ from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.keys.report import WHICH_STATE, RepairPlan
 from inspector.units import counted
+from inspector.web import session
 from inspector.web.session import Hand
 from inspector.web.text import plain, visible
 
@@ -30,6 +31,8 @@ _WIDTH = 420
 
 def follow_link(hand: Hand | None) -> None:
     """Once per session: take up what the address says. Afterwards keep the address in step with what was chosen."""
+    if session.missing() is not None:
+        return  # It is asked for, and what the link says of it counts once it is here.
     wanted, first = st.query_params.get(QUERY, ""), not st.session_state.get(_LINK)
     st.session_state[_LINK] = True
     if hand is not None and first and 0 < len(wanted) <= _LONGEST:

@@ -17,7 +17,8 @@ from inspector.web.text import visible
 
 _MOST_MODULES = 1_000
 COLUMNS: dict[str, Any] = {
-    "Tensor": st.column_config.TextColumn(width="large"),
+    # So narrow that on a telephone the next column is seen to begin.
+    "Tensor": st.column_config.TextColumn(width=280),
     "Elements": st.column_config.NumberColumn(format="localized"),
     # Exact: Streamlit's own format for bytes has other units than the page.
     "Bytes": st.column_config.NumberColumn(format="localized"),

@@ -172,7 +172,7 @@ def show_written(written: Written, *, key: str = "write", lines_of: LinesOf | No
         listed = ", ".join(what.removesuffix(".") for what in report.lost[:_LOST_SHOWN])
         st.caption(plain(f"Left out of this file: {listed}{more}."))
     if not files:
-        st.info("This export is not on the server any more. Write it again.", icon=":material/info:")
+        st.info("The written file is not on the server any more. Write it again.", icon=":material/info:")
     elif uploads.is_mounted():
         _links_of(written)
     else:

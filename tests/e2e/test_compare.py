@@ -22,7 +22,7 @@ def test_two_files_a_tensor_and_the_link(visitor, samples: Path) -> None:  # typ
     page.get_by_test_id("stDataFrame").locator("canvas").first.click(position={"x": 16, "y": 55}, force=True)
     page.get_by_role("figure", name=re.compile("Histograms of .* in both files")).wait_for()
     drawing = page.locator(".drawing")
-    drawing.locator(".legend").get_by_text("Relative change").wait_for()
+    drawing.locator(".legend").get_by_text("Relative L2").wait_for()
     for side in ("first", "second"):
         page.get_by_role("figure", name=f"Layers by values heat strip of the {side} file").wait_for()
     page.reload()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import tarfile
+import zipfile
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ from torch.nn.functional import conv2d, linear
 
 from inspector.cli.main import run
 from inspector.errors import ExportError
-from inspector.exports.adapter import read_adapter_config
+from inspector.exports.adapter import config_of_alpha, read_adapter_config
 from inspector.exports.merge import merge_adapter
 from inspector.readers import open_checkpoint
 
@@ -76,7 +78,7 @@ def test_a_merge_by_hand(tmp_path):
     assert made["l.bias"].tolist() == [0.0, 0.0, 0.0]
     assert report.verification.holds and report.notes[0].startswith("1 tensor rounded to float32")
     # |[[6, -6], [0, 0], [15, -15]]| over |[[1, 2], [3, 4], [0, 0]]|: 22.8 over 5.48.
-    assert "changed by their own pair, by 417 %" in report.verification.proofs[0].says
+    assert "changed by their own pair, by 4.171 of their norm" in report.verification.proofs[0].says
 
 
 def test_the_merged_layers_answer_as_base_plus_adapter(tmp_path):
@@ -280,3 +282,31 @@ def test_peft_merges_the_same_bits(tmp_path):
     assert run(["merge", *paths, "-o", str(tmp_path / "out.safetensors")]) == 0
     made = load_file(tmp_path / "out.safetensors")
     assert all(torch.equal(made[n], t) for n, t in wanted.items())
+
+
+def test_the_config_is_found_in_an_archive_of_the_folder(tmp_path):
+    for name, opened in (("a.zip", zipfile.ZipFile), ("a.tar.gz", tarfile.open)):
+        folder = tmp_path / "lora"
+        folder.mkdir(exist_ok=True)
+        save_file(both(), folder / "adapter_model.safetensors")
+        (folder / "adapter_config.json").write_text(json.dumps(PLAIN))
+        with opened(tmp_path / name, "w" if name.endswith("zip") else "w:gz") as archive:
+            add = archive.write if name.endswith("zip") else archive.add
+            for file in sorted(folder.iterdir()):
+                add(file, f"lora/{file.name}")
+        assert read_adapter_config(tmp_path / name) == PLAIN
+    save_file(both(), tmp_path / "alone.safetensors")
+    assert read_adapter_config(tmp_path / "alone.safetensors") == {}
+
+
+def test_alpha_alone_scales_each_pair_by_its_own_rank(tmp_path):
+    adapter = {**pair("block.up", 8, 4, rank=2), **pair("block.down", 4, 8, rank=1)}
+    save_file(adapter, tmp_path / "a.safetensors")
+    tensors = open_checkpoint(tmp_path / "a.safetensors").weights.tensors
+    made, _ = merge(tmp_path, base_state(), adapter, config_of_alpha(tensors, 6.0))
+    base = base_state()
+    for layer, rank in (("block.up", 2), ("block.down", 1)):
+        a, b = (adapter[f"base_model.model.{layer}.lora_{side}.weight"] for side in "AB")
+        torch.testing.assert_close(made[f"{layer}.weight"], base[f"{layer}.weight"] + 6 / rank * b @ a)
+    with pytest.raises(ExportError, match="nothing to merge"):
+        config_of_alpha((), 6.0)

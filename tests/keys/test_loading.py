@@ -159,11 +159,11 @@ def test_an_archive_is_to_be_exported_first_and_that_works(pack: Callable[[Path]
     file = pack(folder)
     shutil.rmtree(folder)
     code = python_code(planned(file, tmp_path), file_name=file.name)
-    assert f"python -m inspector repair {file.name} --output exported.pth" in code
+    assert f"python -m inspector repair {file.name} --output written.pth" in code
     assert f"# No plain loader reads {file.name!r} as it lies there." in code
     goal = f"file:{tmp_path / 'target.pth'}"
     with pytest.raises(SystemExit) as left:
-        main(["repair", str(file), "--target", goal, "--output", str(tmp_path / "exported.pth")])
+        main(["repair", str(file), "--target", goal, "--output", str(tmp_path / "written.pth")])
     assert not left.value.code
     check(code, tmp_path)
 
@@ -181,10 +181,10 @@ def test_a_pickled_module_is_said_to_be_read_by_what_runs_its_code(tmp_path: Pat
     assert isinstance(torch.load(file, weights_only=False), torchvision.models.SqueezeNet)
     # What the command writes is what the lines load.
     with contextlib.suppress(SystemExit):
-        main(["repair", str(file), "--target", f"file:{goal}", "--output", str(tmp_path / "exported.pth")])
+        main(["repair", str(file), "--target", f"file:{goal}", "--output", str(tmp_path / "written.pth")])
     (line,) = [line for line in code.splitlines() if line.startswith("state = ")]
-    assert "exported.pth" in line
-    found = torch.load(tmp_path / "exported.pth", weights_only=True)
+    assert "written.pth" in line
+    found = torch.load(tmp_path / "written.pth", weights_only=True)
     assert all(torch.equal(found[key], tensor) for key, tensor in net.state_dict().items())
 
 
@@ -211,8 +211,8 @@ def test_the_export_takes_the_weights_that_were_chosen_on_the_page(label: str, a
     ]
     words = shlex.split(line.removeprefix("#   "))[3:]
     assert ("--choose" if asked else "--state") in words
-    words[words.index("exported.pth")] = str(tmp_path / "exported.pth")
+    words[words.index("written.pth")] = str(tmp_path / "written.pth")
     with contextlib.suppress(SystemExit):
         main([*words, *([] if "--target" in words else ["--target", f"file:{goal}"])])
-    found = torch.load(tmp_path / "exported.pth")
+    found = torch.load(tmp_path / "written.pth")
     assert all(torch.equal(found[key], tensor) for key, tensor in nets[label].state_dict().items())

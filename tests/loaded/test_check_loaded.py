@@ -229,7 +229,7 @@ def test_trained_on_after_loading(loaded: Net, state: dict[str, Tensor]) -> None
     report = check_loaded(loaded, state)
     assert _ids(report) == ["values-changed"] and len(report.of(Held.CHANGED)) == 11
     assert all(one.difference == pytest.approx(0.01, rel=1e-3) for one in report.tensors)
-    assert "by 1.0 % (relative L2)" in report.findings[0].says
+    assert "by 0.01 (relative L2)" in report.findings[0].says
 
 
 def test_statistics_that_moved_in_train_mode() -> None:

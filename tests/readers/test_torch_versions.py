@@ -95,7 +95,7 @@ def test_an_unsupported_global() -> None:
     data = saved({"args": argparse.Namespace(lr=0.1), "state": STATE})
     found = finding(data, "weights-only-refuses")
     assert found is not None and dict(found.evidence)["error"] in says(data)
-    assert "add_safe_globals([argparse.Namespace])" in found.remedy and "Export the tensors" in found.remedy
+    assert "add_safe_globals([argparse.Namespace])" in found.remedy and "Convert it here" in found.remedy
 
 
 @pytest.mark.parametrize("name", [b"posix\nsystem", b"builtins\neval", b"models\nNet"])
@@ -103,7 +103,7 @@ def test_names_that_are_refused_each_in_their_own_words(name: bytes) -> None:
     data = rezip(saved(STATE), lambda n, c: b"\x80\x02c" + name + b"\n." if n.endswith("data.pkl") else c)
     found = finding(data, "weights-only-refuses")
     assert found is not None and str(dict(found.evidence)["error"]) in says(data)
-    assert "Export the tensors" not in found.remedy  # There are none.
+    assert "Convert it here" not in found.remedy  # There are none.
     assert ("cannot be allowed" in found.remedy) == name.startswith(b"posix")
     alarms = [f for f in open_checkpoint(data).findings if f.id in ("dangerous-global", "unknown-global")]
     assert alarms and all("export" not in f.remedy for f in alarms)

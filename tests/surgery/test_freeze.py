@@ -144,7 +144,7 @@ def test_the_vectors_of_a_spectral_norm_stay_too(tmp_path: Path, monkeypatch: py
 def test_what_cannot_be_loaded_by_plain_lines_is_written_first(resnet: nn.Module, tmp_path: Path) -> None:
     checkpoint = saved(resnet, tmp_path / "a.pth")
     code = freeze_code(checkpoint, plan_surgery(checkpoint, []), ["layer1"])
-    assert code.text.startswith("# Write the result first, as exported.pth") and "weights_only=False" not in code.text
+    assert code.text.startswith("# Write the result first, as written.pth") and "weights_only=False" not in code.text
 
 
 @pytest.mark.parametrize(

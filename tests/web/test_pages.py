@@ -29,6 +29,17 @@ PAGES = {
 }
 
 
+def test_a_path_on_the_server_is_opened_as_soon_as_it_is_chosen(
+    app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "open").mkdir()
+    torch.save({"a": torch.ones(2)}, tmp_path / "open" / "net.pth")
+    monkeypatch.setenv("INSPECTOR_ROOT", str(tmp_path / "open"))
+    app.run()
+    app.selectbox(key="server-path").select("net.pth").run()
+    assert not app.exception and app.session_state["hand"].name == "net.pth"
+
+
 def _bodies(app: AppTest) -> list[str]:
     return [element.proto.body for element in app.get("html")]
 
@@ -108,6 +119,22 @@ def test_a_link_to_a_file_that_has_gone_asks_for_it_and_shows_its_page(app: AppT
     app.file_uploader[0].upload("again.pth", content, "application/octet-stream").run()
     assert not app.exception and app.session_state["hand"].name == "ours.pth"
     assert "module" in _html(app) and "is not on the server" not in _html(app)
+
+
+def test_a_link_whose_file_is_gone_brings_back_the_chosen_state_dict_once_it_is_dropped(
+    app: AppTest, tmp_path: Path
+) -> None:
+    """What the link said of the file was taken out of the address while the file was asked for."""
+    torch.save({"model": {"a": torch.zeros(2), "b": torch.ones(3)}, "ema": {"a": torch.ones(2)}}, tmp_path / "two.pth")
+    raw = (tmp_path / "two.pth").read_bytes()
+    asked = {"file": hashlib.sha256(raw).hexdigest(), "name": "two.pth", "state": "ema"}
+    for name, value in asked.items():
+        app.query_params[name] = value
+    app.run().switch_page("pages/tensors.py").run()
+    assert "not on the server any more" in _html(app) and app.query_params["state"] == "ema"
+    app.file_uploader[0].upload("two.pth", raw, "application/octet-stream").run()
+    assert not app.exception and app.query_params["state"] == "ema"
+    assert app.session_state[f"state-of/{asked['file']}"] == ("ema",)
 
 
 def test_a_gone_link_to_an_address_is_not_said_to_have_a_sha256(app: AppTest) -> None:

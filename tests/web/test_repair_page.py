@@ -58,7 +58,7 @@ def test_a_part_is_exported_once_asked_for(app: AppTest, tmp_path: Path) -> None
     assert "fc.{weight,bias}" in _html(app) and "2 keys missing" in _html(app)
     app.checkbox(key="partial").check().run()
     assert not app.exception
-    assert _headings(app) == ["Export", "Left over", "Rules", "Verified", "Python"]
+    assert _headings(app) == ["The repaired file", "Left over", "Rules", "Verified", "Python"]
     assert "staying at the model" in _html(app)
     assert "strict=False" in app.code[0].value
     app.checkbox(key="partial").uncheck().run()
@@ -238,7 +238,7 @@ def test_of_half_a_file_nothing_is_tried_and_what_is_whole_can_be_saved(app: App
     else:  # Without a target, its wrappers alone.
         assert any("2 of 4 tensors are not whole in half" in box.value for box in app.warning)
     assert not app.exception
-    (link,) = [one.proto for one in app.get("page_link") if one.proto.label == "Save what can be read"]
+    (link,) = [one.proto for one in app.get("page_link") if one.proto.label == "Convert what can be read"]
     assert "salvage=1" in link.query_string and f"file={stored.sha256}" in link.query_string
     assert "Nothing missing" not in _html(app) and "Lossless." not in _html(app)
     assert not any("Write and verify" in button.label for button in app.button)
@@ -344,7 +344,7 @@ def test_of_a_whole_module_of_ones_own_class_a_link_takes_the_weights_out(
     app.run().switch_page(f"pages/{page}.py").run()
     assert not app.exception and not app.error
     # On Overview beside what tells to export the tensors, too.
-    assert _links(app).count("Take the weights out") == (1 if page == "repair" else 2)
+    assert _links(app).count("Convert: the weights alone") == (1 if page == "repair" else 2)
     assert "Convert it as it is" not in _links(app)
 
 

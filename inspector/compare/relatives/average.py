@@ -9,6 +9,7 @@ from inspector.checkpoint.types import StateRole
 from inspector.compare.relatives.chance import chance_cosines
 from inspector.compare.relatives.subject import Relative, Relatives
 from inspector.compare.report import Diff, Verdict
+from inspector.units import human_distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ def _decide(subject: Relatives) -> Verdict | None:
     if not subject.changed or called is None or chance_cosines(subject):
         return None
     relative = subject.diff.totals.relative
-    apart = f", {relative:.2g} apart (relative L2)" if relative is not None else ""
+    apart = f", {human_distance(relative)} apart (relative L2)" if relative is not None else ""
     return Verdict(
         id=RELATIVE.id,
         title=RELATIVE.title,

@@ -28,7 +28,7 @@ from inspector.health.phrases import also, listed, shown
 from inspector.health.role_names import RUNNING_MEANS
 from inspector.health.subject import Subject
 from inspector.keys.optimizer.map import parameters_of
-from inspector.units import counted
+from inspector.units import counted, human_distance
 
 NEVER_UPDATED = FindingKind(
     "average-never-updated",
@@ -258,8 +258,8 @@ def _resembling(subject: Subject, one: _Averaged, budget: Budget) -> Iterator[Fi
 def _far(one: _Averaged, whole: Distance, middle: float, limit: float) -> Finding:
     strange = "" if middle >= _STRANGE else f", and the median cosine of their matrices is {middle:.2f}"
     return FAR_APART.found(
-        f"The averaged weights in {one.label} are {whole.relative:.3g} times the norm of the trained ones away from "
-        f"them, over {counted(whole.tensors, 'parameter')}{strange}.",
+        f"The averaged weights in {one.label} are {human_distance(whole.relative)} times the norm of the trained ones "
+        f"away from them, over {counted(whole.tensors, 'parameter')}{strange}.",
         subjects=(one.label,),
         evidence=(
             *(("distance", whole.relative), ("threshold", limit), ("parameters", whole.tensors)),

@@ -49,7 +49,7 @@ def _finding(subject: Subject, dtype: str, fits: str, tensors: Sequence[TensorSt
             ("threshold_numel", subject.thresholds.least_numel),
         ),
         remedy=f"They were trained or saved in {fits} once. Keep the wide type where training goes on in it; else "
-        "export with that type.",
+        "convert it to that type.",
     )
 
 

@@ -74,7 +74,7 @@ def _missing(context: Context) -> Iterator[Finding]:
             f"{says} and stay at the model's initial value.",
             severity=Severity.WARNING,
             subjects=plan.missing,
-            remedy="Load with strict=False, as the exported code does, and train them before use.",
+            remedy="Load with strict=False, as the written code does, and train them before use.",
         )
     else:
         yield MISSING_TENSORS.found(
@@ -112,7 +112,7 @@ def _dtypes(context: Context) -> Iterator[Finding]:
         kinds = ", ".join(f"{counted(n, 'tensor')} as {name}" for name, n in stored.items())
         yield DTYPE_DIFFERS.found(
             f"The file stores {kinds}; the target computes in {', '.join(sorted(wanted))}: loading casts.",
-            remedy="The export keeps the stored type unless another is asked for.",
+            remedy="The written file keeps the stored type unless another is asked for.",
         )
 
 

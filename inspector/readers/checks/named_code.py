@@ -172,7 +172,7 @@ def _handed_texts(verdict: GlobalVerdict, handed: Sequence[tuple[str, Sequence[s
         severity=Severity.WARNING if dangerous else Severity.NOTICE,
         subjects=tuple(name[:200] for name in names[:_LISTED]),
         evidence=_texts(texts),
-        remedy="Do not load the file with pickle or torch.load(weights_only=False); its tensors can be exported here.",
+        remedy="Do not load the file with pickle or torch.load(weights_only=False); it can be converted here.",
     )
 
 

@@ -133,7 +133,7 @@ def _waste(unused: list[tuple[int, str]], storages: Mapping[str, Storage]) -> Fi
         severity=Severity.WARNING if total * 10 >= held else Severity.NOTICE,
         subjects=tuple(name for _, name in unused[:_LISTED]),
         evidence=(("wasted_nbytes", total), ("storages", len(unused))),
-        remedy="Save it again with every slice cloned (tensor.clone()); an export does that.",
+        remedy="Save it again with every slice cloned (tensor.clone()); converting does that.",
     )
 
 
@@ -179,7 +179,7 @@ def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> li
                     evidence=(("names", len(names)),),
                     remedy="Do not load it with pickle or torch.load(weights_only=False)"
                     + (" unless you trust whoever made it" if verdict is GlobalVerdict.UNKNOWN else ", whoever sent it")
-                    + ("; export the tensors as safetensors instead." if exportable else "."),
+                    + ("; convert it to safetensors instead." if exportable else "."),
                 )
             )
     return found

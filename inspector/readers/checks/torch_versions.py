@@ -158,7 +158,7 @@ def _names_danger(uses: Sequence[Use]) -> bool:
 def _way_in(loaded: Loaded, names: list[str], *, blocked: bool, dangerous: bool, lost: str) -> str:
     ways = []
     if any(t.storage_id is not None for t in loaded.tensors):
-        ways.append("Export the tensors here.")
+        ways.append("Convert it here.")
     if blocked:
         ways.append("Names of os and sys cannot be allowed, and should not be.")
     elif dangerous:

@@ -195,7 +195,7 @@ def _package_findings(files: int, pickles: int) -> list[Finding]:
             f"This is a torch.package archive: {counted(pickles, 'pickle')} and {counted(files, 'Python file')}. "
             "Its tensors are shown, its code is shown as text and was not run.",
             evidence=(("pickles", pickles), ("python_files", files)),
-            remedy="torch.package.PackageImporter runs the Python code inside. Export the tensors here instead.",
+            remedy="torch.package.PackageImporter runs the Python code inside. Convert it here instead.",
         )
     ]
 

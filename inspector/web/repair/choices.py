@@ -75,7 +75,7 @@ def ask(plan: RepairPlan | None, answers: Answers) -> bool:
             plain(f"A part is enough: {how_many} nothing fills may stay at the model's initial value"),
             value=answers.partial,
             key="partial",
-            help="The exported file then loads with strict=False, and the code below checks the list of what it lacks.",
+            help="The repaired file then loads with strict=False, and the code below checks the list of what it lacks.",
         )
     return answers.as_key != before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from inspector.architectures.types import ArchitectureSpec
-from inspector.keys.loading import EXPORTED
+from inspector.keys.loading import WRITTEN
 from inspector.keys.report import RepairPlan
 from inspector.web.text import visible
 
@@ -16,11 +16,11 @@ def show_code(plan: RepairPlan, name: str, spec: ArchitectureSpec | None) -> Non
     """Plain torch, copied with one click. spec: the target's, where it is one. Raises what `python_code` raises."""
     from inspector.keys.code import python_code
 
-    # After an export two boxes of Python are on the page.
+    # After a write two boxes of Python are on the page.
     st.caption(
-        "The same from the file as you have it, without the export:"
+        "The same from the file as you have it, without writing it:"
         if plan.format
-        else f"These lines load {EXPORTED}: the command in them makes it, and so does the export above as .pth, "
+        else f"These lines load {WRITTEN}: the command in them makes it, and so does the box above as .pth, "
         "once you call it that."
     )
     code = visible(python_code(plan, file_name=name, spec=spec))

@@ -14,7 +14,7 @@ from inspector.render.run import members_csv, members_listing, run_json, series_
 from inspector.run.findings import learned
 from inspector.run.groups import By, distance_from_first
 from inspector.run.report import RunReport
-from inspector.units import counted, human_bytes, human_count
+from inspector.units import counted, human_bytes, human_count, human_distance
 from inspector.web import jobs
 from inspector.web.components import Figure, figures, finding_cards
 from inspector.web.run.choice import Chosen
@@ -48,8 +48,8 @@ def show_answer(report: RunReport) -> None:
             Figure(label="numbers in each", says=human_count(numbers), exact=f"{numbers:,}"),
         ]
         if distance == distance:
-            says = f"{100 * distance:.3g} %"
-            row.append(Figure(label="last from first", says=says, exact="|last - first| / |first| of what is learned"))
+            exact = "Relative L2 of what is learned: |last - first| / |first|"
+            row.append(Figure(label="last from first, relative L2", says=human_distance(distance), exact=exact))
         if report.left_out:
             row.append(Figure(label="left out", says=f"{len(report.left_out):,}"))
         figures(row)

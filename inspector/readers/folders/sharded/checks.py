@@ -80,7 +80,7 @@ def _lost(shards: Shards, index: ShardIndex) -> list[Finding]:
                 f"{share}{f', first {gone[0][:100]}' if gone else ''}.",
                 subjects=tuple(gone[:_LISTED]),
                 evidence=(("shards", len(files)), ("tensors", len(gone)), ("first", files[0][:200])),
-                remedy="Put the missing files beside the others; what is there is shown and can be exported."
+                remedy="Put the missing files beside the others; what is there is shown and can be converted."
                 if kind is not SHARD_OUTSIDE
                 else "No program writes such an index; do not let another program follow it.",
             )
@@ -131,7 +131,7 @@ def _formats(shards: Shards) -> list[Finding]:
             f"ending says: {wrong[0][0][:100]} is a {wrong[0][1]}.",
             subjects=tuple(path for path, _ in wrong[:_LISTED]),
             evidence=(("shards", len(wrong)),),
-            remedy="Loaders choose by the ending and fail on it; export the tensors in the format that it names.",
+            remedy="Loaders choose by the ending and fail on it; convert it to the format that it names.",
         )
     ]
 

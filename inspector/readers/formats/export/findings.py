@@ -53,7 +53,7 @@ def observe_program(facts: ProgramFacts, model: str) -> list[Finding]:
                 f"a function of torch, say something else than arithmetic and operators, first {odd[0]}.",
                 subjects=tuple(o[:200] for o in odd[:_LISTED]),
                 evidence=(("texts", len(odd)),),
-                remedy="Do not load it with torch.export.load. The tensors can be exported here.",
+                remedy="Do not load it with torch.export.load. It can be converted here.",
             )
         )
     if reaching:
@@ -63,7 +63,7 @@ def observe_program(facts: ProgramFacts, model: str) -> list[Finding]:
                 f"{', '.join(n[:80] for n in reaching[:3])}. {reaching[0][:80]} {reach_of(reaching[0])}.",
                 subjects=tuple(reaching[:_LISTED]),
                 evidence=(("operators", len(reaching)),),
-                remedy="Do not run it unless you trust whoever made it; export the tensors instead.",
+                remedy="Do not run it unless you trust whoever made it; convert it instead.",
             )
         )
     if custom:
@@ -95,8 +95,8 @@ def export_finding(models: int) -> Finding:
         f"This is a torch.export archive ({counted(models, 'program')}), not a plain checkpoint; its tensors are "
         "shown, its graph is shown as text and was not run.",
         evidence=(("programs", models),),
-        remedy="torch.export.load evaluates text and unpickles objects of the file, without a restricted mode. Export "
-        "the tensors here instead.",
+        remedy="torch.export.load evaluates text and unpickles objects of the file, without a restricted mode. "
+        "Convert it here instead.",
     )
 
 

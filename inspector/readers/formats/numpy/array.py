@@ -123,7 +123,7 @@ def object_finding(n: int, what: str) -> Finding:
         f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
         evidence=(("arrays", n),),
         remedy="numpy.load refuses it with “Object arrays cannot be loaded when allow_pickle=False”. Do not allow it "
-        "for a file you do not trust: export the arrays here instead.",
+        "for a file you do not trust: convert it here instead.",
     )
 
 
@@ -135,7 +135,7 @@ def observe_header(header: NpyHeader, name: str) -> list[Finding]:
         LONG_HEADER.found(
             f"The header of {name[:80]} has {header.nbytes:,} bytes; numpy.load refuses more than {NUMPY_NBYTES:,}.",
             evidence=(("nbytes", header.nbytes),),
-            remedy="numpy.load(max_header_size=…) reads it; export the array here otherwise.",
+            remedy="numpy.load(max_header_size=…) reads it; convert it here otherwise.",
         )
     ]
 

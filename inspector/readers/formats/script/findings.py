@@ -91,7 +91,7 @@ def _reaching(facts: Sequence[CodeFacts]) -> Finding | None:
         f"{first.name[:80]} {reach_of(first.name) or 'talks to other processes'}. Nothing was run here.",
         subjects=tuple(spots)[:_LISTED],
         evidence=(("operators", len(spots)), ("member", first.member[:200]), ("line", first.line)),
-        remedy="Do not load it with torch.jit.load unless you trust whoever made it; export the tensors instead.",
+        remedy="Do not load it with torch.jit.load unless you trust whoever made it; convert it instead.",
     )
 
 
@@ -117,7 +117,7 @@ def _custom(facts: Sequence[CodeFacts]) -> Finding | None:
         "What they do is not in the file.",
         subjects=tuple(spots)[:_LISTED],
         evidence=(("names", len(spots)),),
-        remedy="torch.jit.load needs the library that registers them; the tensors can be exported without it.",
+        remedy="torch.jit.load needs the library that registers them; it can be converted without it.",
     )
 
 
@@ -130,7 +130,7 @@ def _hidden(facts: Sequence[CodeFacts]) -> Finding | None:
         f"{_where(spots[0])}: a namespace is used as a value, or a string does not end. torch never writes that.",
         subjects=tuple(f"{s.member}:{s.line}" for s in spots[:_LISTED]),
         evidence=(("places", len(spots)),),
-        remedy="It was written by hand: do not load it with torch.jit.load. The tensors can be exported here.",
+        remedy="It was written by hand: do not load it with torch.jit.load. It can be converted here.",
     )
 
 
@@ -156,7 +156,7 @@ def script_finding(code_files: int) -> Finding:
         f"This is a TorchScript program ({counted(code_files, 'code file')}), not a plain checkpoint; "
         "its tensors are shown, its code is shown as text and was not run.",
         evidence=(("code_files", code_files),),
-        remedy="torch.jit.load runs the program inside and has no restricted mode. Export the tensors here instead.",
+        remedy="torch.jit.load runs the program inside and has no restricted mode. Convert it here instead.",
     )
 
 

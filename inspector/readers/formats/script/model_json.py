@@ -79,7 +79,7 @@ def _legacy_finding() -> Finding:
     return TORCHSCRIPT_LEGACY.found(
         "It has the layout of torch 1.0 and 1.1, which torch 2.15 refuses: "
         '"Legacy model format is not supported on mobile."',
-        remedy="Export the tensors here; the torch version that wrote it can load it.",
+        remedy="Convert it here; the torch version that wrote it can load it.",
     )
 
 
