@@ -10,20 +10,36 @@ mlfoundations/open_clip, huggingface/transformers.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from inspector.checkpoint.adapter_names import adapted_layer, is_adapter_tensor, is_beside_adapter, is_rank_first
 from inspector.checkpoint.types import Shape
 from inspector.units import counted
 
 Shapes = Mapping[str, Shape]
-
 MOST_NAMES = 200_000  # no part has more tensors
 LONGEST_NAME = 512  # characters
 MOST_OF_HEAD = 12  # tensors; with more it is a network
 MOST_KINDS = 4  # of adapted layers that are named
+
+
+class _Forms(dict[str, Shape]):
+    """Shape by form of name. What is asked of forms is how they end."""
+
+    @cached_property
+    def by_end(self) -> Mapping[str, Sequence[tuple[int, str, Shape]]]:
+        """By their last two words: (place among all, form, shape)."""
+        found: defaultdict[str, list[tuple[int, str, Shape]]] = defaultdict(list)
+        for place, (form, shape) in enumerate(self.items()):
+            found[_end(form)].append((place, form, shape))
+        return found
+
+
+def _end(form: str) -> str:
+    return ".".join(form.rsplit(".", 2)[-2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +165,7 @@ def name_part(shapes: Shapes) -> str:
     adapter = _adapter(shapes)
     if adapter:
         return adapter
-    forms = {_NUMBER.sub("#", name): shape for name, shape in shapes.items() if len(name) <= LONGEST_NAME}
+    forms = _Forms({_NUMBER.sub("#", name): shape for name, shape in shapes.items() if len(name) <= LONGEST_NAME})
     return _of_a_pipeline(forms) or _one_encoder(forms) or _head(shapes)
 
 
@@ -190,7 +206,7 @@ def _kinds(layers: Iterable[str]) -> str:
     return ", ".join(name[:40] for name, _ in ends.most_common(MOST_KINDS))
 
 
-def _of_a_pipeline(forms: Shapes) -> str:
+def _of_a_pipeline(forms: _Forms) -> str:
     """Of diffusion model, VAE and text encoder the ones that are here, where not all are."""
     diffusion = _first((*_UNETS, *_TRANSFORMERS), forms)
     vae = _autoencoder(forms)
@@ -221,7 +237,7 @@ def _begins(prefixes: re.Pattern[str], forms: Shapes) -> bool:
     return any(map(prefixes.match, forms))
 
 
-def _autoencoder(forms: Shapes) -> str:
+def _autoencoder(forms: _Forms) -> str:
     """ "a VAE" where the encoder writes a mean and a variance for each channel that the decoder reads."""
     encoder, decoder = _first((_VAE_ENCODER,), forms), _first((_VAE_DECODER,), forms)
     if not (encoder and decoder):
@@ -231,7 +247,7 @@ def _autoencoder(forms: Shapes) -> str:
     return "a VAE" if written == 2 * read else "an autoencoder"
 
 
-def _one_encoder(forms: Shapes) -> str:
+def _one_encoder(forms: _Forms) -> str:
     for noun, components in (("text", _TEXT_ENCODERS), ("picture", _PICTURE_ENCODERS)):
         found = _first(components, forms)
         if found is None or not all(re.search(found.only, form) for form in forms):
@@ -257,21 +273,22 @@ def _head(shapes: Shapes) -> str:
     )
 
 
-def _first(components: Iterable[_Component], forms: Shapes) -> _Component | None:
+def _first(components: Iterable[_Component], forms: _Forms) -> _Component | None:
     return next((one for one in components if _is_there(one, forms)), None)
 
 
-def _is_there(component: _Component, forms: Shapes) -> bool:
+def _is_there(component: _Component, forms: _Forms) -> bool:
     return all(_shape_at(sign, forms) for sign in component.signs) and (
         len(_shape_at(component.signs[0], forms)) >= component.dimensions
     )
 
 
-def _shape_at(sign: str, forms: Shapes) -> Shape:
-    """The shape of a name that ends so, () where there is none."""
-    ends = sign.split("|")
-    for form, shape in forms.items():
-        for end in ends:
-            if form.endswith(end) and (len(form) == len(end) or form[-len(end) - 1] == "."):
-                return shape
-    return ()
+def _shape_at(sign: str, forms: _Forms) -> Shape:
+    """The shape of the first name that ends so, () where there is none."""
+    found = [
+        (place, shape)
+        for end in sign.split("|")
+        for place, form, shape in forms.by_end.get(_end(end), ())
+        if form.endswith(end) and (len(form) == len(end) or form[-len(end) - 1] == ".")
+    ]
+    return min(found)[1] if found else ()

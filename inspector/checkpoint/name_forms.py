@@ -20,12 +20,15 @@ def form_of(name: str) -> str:
 
 def forms_of(names: Iterable[str]) -> dict[str, None]:
     """The forms of these names, each once, in the order in which they come."""
-    return dict.fromkeys(map(form_of, names))
+    names = tuple(names)
+    # One pass over one text takes a third of the time of one for each name; no form reaches beyond its line.
+    forms = _LEVEL.sub(".0", "\n".join(names)).split("\n")
+    return dict.fromkeys(forms if len(forms) == len(names) else map(form_of, names))
 
 
 def are_alike(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     """Whether each of our names is one of theirs behind the levels that all of a side share: a wrapper, at most."""
-    return set(_behind_shared_levels(ours)) <= set(_behind_shared_levels(theirs))
+    return set(behind_shared_levels(ours)) <= set(behind_shared_levels(theirs))
 
 
 def shared_levels(names: Sequence[str]) -> tuple[str, ...]:
@@ -38,7 +41,7 @@ def shared_levels(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(first[:shared])
 
 
-def _behind_shared_levels(names: Sequence[str]) -> Sequence[str]:
+def behind_shared_levels(names: Sequence[str]) -> Sequence[str]:
     """The names without the first levels that all of them begin with."""
     around = shared_levels(names)
     start = len(".".join(around)) + bool(around)

@@ -165,7 +165,7 @@ def _optimizer_states(
     for tensor in tensors:
         for n in lengths:
             if tensor.path[:n] in members:
-                members[tensor.path[:n]].append(replace(tensor, name=".".join(tensor.path[n:])))
+                members[tensor.path[:n]].append(tensor.moved(".".join(tensor.path[n:]), tensor.path, tensor.storage_id))
                 break
     return [
         StateDict(

@@ -191,12 +191,17 @@ def drawn_normal(t: TensorStatistics, named: Sequence[Initialiser], stretches: S
         for of in named:
             if of.family is Family.NORMAL and on_normal_radii(stretches, of.scale):
                 return by_lattice(of)
-        of = named[0] if named else normal_numbers(t)
-        return Freshness(standing=Standing.FRESH, initialiser=of, proof=Proof.SCALED)
+        return but_for_a_factor(t, named)
     for of in named:
         if of.family is Family.TRUNCATED and in_redrawn_pairs(stretches, cut_of(of)):
             return by_lattice(of)
     return None
+
+
+def but_for_a_factor(t: TensorStatistics, named: Sequence[Initialiser]) -> Freshness:
+    """Of normal numbers that torch's generator made, of whichever deviation."""
+    of = named[0] if named else normal_numbers(t)
+    return Freshness(standing=Standing.FRESH, initialiser=of, proof=Proof.SCALED)
 
 
 def normal_numbers(t: TensorStatistics) -> Initialiser:

@@ -19,10 +19,10 @@ from inspector.health.freshness import (
     WINDOW,
     Freshness,
     Proof,
+    but_for_a_factor,
     by_lattice,
     by_shape,
     cut_of,
-    drawn_normal,
     unless_partly,
 )
 from inspector.health.initialisers import Family, Initialiser, initialisers_of, is_recurrent
@@ -90,10 +90,11 @@ def _alike(
     if known:
         normal = _draw(drawn, of, values, candidates, edges, spreads, largest > 8 * std)
     shaped = [edges[k] & spreads[k] if uniform[k] else spreads[k] for k in range(len(candidates))]
+    lattices = [by_lattice(by) for by in candidates]
     likely = np.stack(shaped, axis=1) if shaped else np.zeros((len(of), 0), bool)
     for place, (t, by, fits) in enumerate(zip(of, drawn.tolist(), likely, strict=True)):
         if place in normal or by != _NONE:
-            yield normal[place] if place in normal else by_lattice(candidates[by])
+            yield normal[place] if place in normal else lattices[by]
             continue
         first = next((k for k in np.flatnonzero(fits).tolist() if _is_near(t, candidates[k], limits)), None)
         proof = None if first is None else Proof.EDGE if uniform[first] else Proof.SPREAD
@@ -122,17 +123,21 @@ def _draw(
             drawn[asked[many.on_uniform_lattice(values[asked], candidates[k].scale)]] = k
     asked = np.flatnonzero((drawn == _NONE) & ~alone)
     named = [k for k in range(len(candidates)) if k not in edges]
-    normal: dict[int, Freshness] = {}
     if not len(asked):
-        return normal
-    for place in asked[many.may_be_normal_pairs(values[asked])].tolist():
-        like = [candidates[k] for k in named if spreads[k][place]]
-        if (found := drawn_normal(of[place], like, (values[place],))) is not None:
-            normal[place] = found
-    left = np.array([place for place in asked.tolist() if place not in normal], np.intp)
+        return {}
+    angles = many.pair_angles(values[asked])
+    paired = many.in_normal_pairs(angles)
     for k in named:
-        open_ = left[(drawn[left] == _NONE) & spreads[k][left]]
-        if len(open_):
-            by = candidates[k]
-            drawn[open_[many.of_truncated_uniform(values[open_], by.scale, cut_of(by))]] = k
-    return normal
+        by, open_ = candidates[k], (drawn[asked] == _NONE) & spreads[k][asked]
+        if by.family is Family.NORMAL and (open_ & paired).any():
+            some = asked[open_ & paired]
+            drawn[some[many.on_normal_radii(values[some], by.scale)]] = k
+        elif by.family is Family.TRUNCATED and (open_ & ~paired).any():
+            drawn[asked[open_ & ~paired & many.in_redrawn_pairs(angles, cut_of(by))]] = k
+    for k in named:
+        open_ = (drawn[asked] == _NONE) & spreads[k][asked] & ~paired
+        if open_.any():
+            some, by = asked[open_], candidates[k]
+            drawn[some[many.of_truncated_uniform(values[some], by.scale, cut_of(by))]] = k
+    rest = asked[paired & (drawn[asked] == _NONE)].tolist()
+    return {place: but_for_a_factor(of[place], [candidates[k] for k in named if spreads[k][place]]) for place in rest}

@@ -37,12 +37,15 @@ STEPS = 1 << 24
 FEWEST = 16
 FEWEST_ON_LATTICE = 8
 FEWEST_RADII = 6
-# Rounding takes angles below _SHARP radians, and radii with u r^2 below _ROUND, no further than 0.31 from a whole
+# Rounding takes angles below SHARP radians, and radii with u r^2 below ROUND, no further than 0.31 from a whole
 # number (of 8 million numbers each of four deviations). Of what moved, 28 % lie beyond.
 FURTHEST = 0.36
-_SHARP = 0.5
-_ROUND = 0.1
-_BEYOND = 1 - 2 * FURTHEST
+SHARP = 0.5
+ROUND = 0.1
+BEYOND = 1 - 2 * FURTHEST
+# Fresh pairs are 0.08 away from a whole number in the mean (0.11 where trunc_normal_ drew one of two again), any others
+# 0.25, with a standard error of 0.144 / sqrt(n).
+PAIRS_APART = 0.14
 
 
 def on_uniform_lattice(stretches: Sequence[Values], bound: float, *, fewest: int = FEWEST_ON_LATTICE) -> bool:
@@ -86,7 +89,7 @@ def in_normal_pairs(stretches: Sequence[Values], *, fewest: int = FEWEST) -> boo
     for values in stretches:
         angle, apart = pair_angles(values)
         informative += len(apart)
-        if not _are_pairs(apart) or np.any(apart[angle < _SHARP] > FURTHEST):
+        if not _are_pairs(apart) or np.any(apart[angle < SHARP] > FURTHEST):
             return False
     return informative >= fewest
 
@@ -100,9 +103,9 @@ def in_redrawn_pairs(stretches: Sequence[Values], cut: float, *, fewest: int = F
         informative += len(apart)
         if not _are_pairs(apart):
             return False
-        sharp += int(np.count_nonzero(angle < _SHARP))
-        beyond += int(np.count_nonzero(apart[angle < _SHARP] > FURTHEST))
-    expected = sharp * 2 * math.erfc(cut / math.sqrt(2)) * _BEYOND
+        sharp += int(np.count_nonzero(angle < SHARP))
+        beyond += int(np.count_nonzero(apart[angle < SHARP] > FURTHEST))
+    expected = sharp * 2 * math.erfc(cut / math.sqrt(2)) * BEYOND
     return informative >= fewest and beyond <= expected + 3 * math.sqrt(expected) + 1
 
 
@@ -113,7 +116,7 @@ def on_normal_radii(stretches: Sequence[Values], std: float, *, fewest: int = FE
         x, y = _pairs(values)
         square = (x * x + y * y) / float(np.float32(std)) ** 2
         even = np.exp(-square / 2)
-        apart = from_whole(even[(x != 0) & (y != 0) & (even * square < _ROUND)] * STEPS)
+        apart = from_whole(even[(x != 0) & (y != 0) & (even * square < ROUND)] * STEPS)
         informative += len(apart)
         if len(apart) and (float(np.max(apart)) > FURTHEST or (len(apart) >= fewest and float(np.mean(apart)) > 0.1)):
             return False
@@ -137,9 +140,8 @@ def _pairs(values: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _are_pairs(apart: NDArray[np.float64]) -> bool:
-    """Fresh ones are 0.08 away from a whole number in the mean (0.11 where trunc_normal_ drew one of two again), any
-    others 0.25, with a standard error of 0.144 / sqrt(n)."""
-    return len(apart) < FEWEST or float(np.mean(apart)) <= 0.14
+    """By their mean, where there are enough to tell."""
+    return len(apart) < FEWEST or float(np.mean(apart)) <= PAIRS_APART
 
 
 def of_truncated_uniform(stretches: Sequence[Values], std: float, cut: float, *, fewest: int = FEWEST) -> bool:

@@ -211,6 +211,10 @@ class Subject:
         for place in np.flatnonzero(flags).tolist():
             yield self._plain[place]
 
+    def of_column(self, place: int) -> tuple[Examined, TensorStatistics]:
+        """The tensor that is in that place of `columns`."""
+        return self._plain[place]
+
     def called(self, matches: Callable[[str], object]) -> Iterator[Examined]:
         """Tensors, in their order, whose last name is one of those: it is asked once for each that there is."""
         places = (places for last, places in self._lasts.items() if matches(last))

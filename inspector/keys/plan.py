@@ -170,6 +170,9 @@ def _settle(
 def group(made: Draft, accept: Collection[str]) -> tuple[RuleUse, ...]:
     """The rules that the plan uses, with what each explains, in the order in which they were asked."""
     uses: list[RuleUse] = []
+    done: dict[str, list[Step]] = {}
+    for step in made.steps:
+        done.setdefault(step.rule, []).append(step)
     for rule in made.rules.values():
         uses += [
             RuleUse(
@@ -184,7 +187,7 @@ def group(made: Draft, accept: Collection[str]) -> tuple[RuleUse, ...]:
             for moved in made.moves.values()
             if moved[0][1].rule == rule.id
         ]
-        steps = changes_by(rule, made.steps)
+        steps = changes_by(rule, done.get(rule.id, ()))
         if steps:
             uses.append(
                 RuleUse(

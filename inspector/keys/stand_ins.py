@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from inspector.checkpoint.name_forms import behind_shared_levels
 from inspector.checkpoint.types import Shape
 from inspector.keys.draft import Draft
 from inspector.keys.operations.grouped import with_turned_parts
@@ -50,7 +51,7 @@ def stand_in(
 ) -> StandIns:
     """Both sides with what the rules cut."""
     made = StandIns(list(leaves), list(places))
-    if any(place.shape is None for place in places):
+    if any(place.shape is None for place in places) or _correspond(leaves, places):
         return made
     for rule in rules:
         if rule.recasts is None:
@@ -64,6 +65,17 @@ def stand_in(
             side[at : at + 1] = [piece.leaf for piece in recast.pieces]
             known.update({piece.leaf.name: (recast, i) for i, piece in enumerate(recast.pieces)})
     return made
+
+
+def _correspond(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
+    """Whether both sides have the same names and shapes but for what stands before all of one side's."""
+    if len(leaves) != len(places):
+        return False
+    ours, theirs = (
+        set(zip(behind_shared_levels([leaf.name for leaf in side]), [leaf.shape for leaf in side], strict=True))
+        for side in (leaves, places)
+    )
+    return ours == theirs
 
 
 def give_back_whole(made: Draft, stands: StandIns, leaves: Sequence[Leaf], places: Sequence[Leaf]) -> None:

@@ -47,6 +47,10 @@ def test_numbers_that_are_a_level_become_0_and_others_stay() -> None:
     assert form_of("layers.11.experts.7.w1.weight") == "layers.0.experts.0.w1.weight"
     assert form_of("0.conv2d_3.weight") == "0.conv2d_3.weight"
     assert list(forms_of(["a.1.w", "b.2.w", "a.10.w"])) == ["a.0.w", "b.0.w"]
+    # A name may have any character in it.
+    odd = ["a.1.w", "b.2\n.3.w", "\n", "", "a.10.w"]
+    assert list(forms_of(odd)) == list(dict.fromkeys(map(form_of, odd)))
+    assert list(forms_of([])) == []
 
 
 @pytest.mark.parametrize("pattern", ASKED_OF_FORMS, ids=lambda pattern: pattern.pattern[:40])

@@ -9,11 +9,12 @@ from inspector.keys.diagnose import diagnose
 from inspector.keys.partial import PARTS
 from inspector.keys.phrases import plainest_phrases
 from inspector.keys.placing.stacks import is_block, stacks
-from inspector.keys.placing.tree import Leaf, before_shared_end, grow
+from inspector.keys.placing.tree import Leaf, before_shared_end, exchanged, grow
 from inspector.keys.refusals import MISFITS
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions
+from inspector.keys.stand_ins import stand_in
 
 
 def test_what_refuses_makes_one_kind_of_finding_and_nothing_else_does():
@@ -68,6 +69,26 @@ def test_what_stands_before_the_end_that_names_share():
     assert before_shared_end([("a", "b", "w"), ("c", "b", "w")]) == [("a",), ("c",)]
     assert before_shared_end([("b", "w"), ("c", "b", "w")]) == [(), ("c",)]
     assert before_shared_end([("a",), ("b",), ("a",)]) == [("a",), ("b",), ("a",)]
+
+
+def test_of_dotted_names_it_is_the_same():
+    names = ["a.b.w", "c.b.w", "b.w", "w", "bb.w", "a.b.w.w", "", ".w", "a."]
+    for ours in names:
+        for theirs in names:
+            apart = before_shared_end([tuple(ours.split(".")), tuple(theirs.split("."))])
+            assert list(exchanged(ours, theirs)) == apart, (ours, theirs)
+
+
+def test_sides_that_correspond_are_not_cut():
+    """A stack of layers beside one of them looks like a whole and a part; where each has its place it is neither."""
+    shapes = {"q_proj.weight": (4, 8), "k_proj.weight": (4, 8), "v_proj.weight": (4, 8), "qkv.weight": (12, 8)}
+    leaves = [Leaf(f"module.attn.{name}", shape) for name, shape in shapes.items()]
+    places = [Leaf(f"attn.{name}", shape) for name, shape in shapes.items()]
+    stands = stand_in(leaves, places, rules=RULES, questions=Questions(answers={}))
+    assert (stands.leaves, stands.places, stands.ours, stands.theirs) == (leaves, places, {}, {})
+    # Without one of them on our side they no longer do, and what the target has in one is looked at in parts.
+    parted = stand_in(leaves[:3], places[3:], rules=RULES, questions=Questions(answers={}))
+    assert [place.name for place in parted.places] == [f"attn.{name}" for name in list(shapes)[:3]]
 
 
 def test_the_plainest_phrases_leave_as_little_wrong_as_they_can(file_of, target_of):

@@ -46,6 +46,7 @@ _ACTIVATION = re.compile(r"relu|act(?:ivation)?(?:$|[_\d])|(?:^|_)act", re.I)
 _NORM_NAME = re.compile(r"norm|(?:^|[_\d])ln|rms|scale", re.I)
 _GAINS = frozenset({"scale", "g", "gain", "gamma"})
 
+_NUMBER = re.compile(r"[0-9]+")
 _CONVOLVES = re.compile(r"conv|stft|sinc", re.I)
 
 Tensors = Mapping[str, Shape]
@@ -73,7 +74,7 @@ def aliases(tensors: Sequence[TensorInfo]) -> frozenset[str]:
 def layers_of(tree: ModuleNode, again: Collection[str] = (), *, ordered: bool) -> tuple[Layer, ...]:
     """All layers in the tree's order; then, where that is the order in which they were made, what only their neighbours
     tell. again: modules that are left out, as `aliases` finds them."""
-    found = tuple(layer for layer in _all(tree) if layer.path not in again)
+    found = tuple(layer for layer in _all(tree, {}) if layer.path not in again)
     found = with_bases(_with_slopes(found))
     found = with_tables(found, ordered=ordered)
     found = with_named(found, ordered=ordered)
@@ -93,8 +94,12 @@ def _with_slopes(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     )
 
 
-def _all(node: ModuleNode) -> Iterator[Layer]:
-    node = with_raw(node)
+# By what is asked of a module besides the numbers in its name: the layers of the first such, with that one's path.
+_Known = dict[tuple[object, ...], tuple[str, tuple[Layer, ...]]]
+
+
+def _all(node: ModuleNode, known: _Known) -> Iterator[Layer]:
+    node = with_raw(node) if node.tensors else node
     tensors = {t.name[len(node.path) :].lstrip("."): t.shape for t in node.tensors}
     children = node.children
     # Parametrisations are modules of their own, though the layer is their parent.
@@ -109,10 +114,18 @@ def _all(node: ModuleNode) -> Iterator[Layer]:
     if "in_proj_weight" in tensors:
         # Its output projection is a module, and no layer of its own.
         children = tuple(c for c in children if c.name != "out_proj")
-    below = {t.shape[0] for child in children for t in child.tensors if len(t.shape) == 2}
-    yield from _layers(node.path, tensors, below)
+    if tensors:
+        below = frozenset(t.shape[0] for child in children for t in child.tensors if len(t.shape) == 2)
+        # Thousands of modules are of a few kinds.
+        kind = (_NUMBER.sub("0", node.path), below, *tensors.items())
+        if kind in known:
+            path, layers = known[kind]
+            yield from (replace(layer, path=node.path + layer.path[len(path) :]) for layer in layers)
+        else:
+            known[kind] = node.path, tuple(_layers(node.path, tensors, below))
+            yield from known[kind][1]
     for child in children:
-        yield from _all(child)
+        yield from _all(child, known)
 
 
 def _layers(path: str, tensors: Tensors, below: Collection[int]) -> Iterator[Layer]:

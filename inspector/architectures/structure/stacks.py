@@ -17,7 +17,8 @@ _LEAST_STAGED = 3
 _LEAST_TURNS = 4
 _WIDE = frozenset(LayerKind) - NORMS - {LayerKind.TENSOR}
 
-Build = tuple[object, ...]
+# A number for each that there is, so that thousands are compared at once.
+Build = int
 
 
 def stacks_of(tree: ModuleNode, layers: Sequence[Layer]) -> tuple[Stack, ...]:
@@ -25,18 +26,21 @@ def stacks_of(tree: ModuleNode, layers: Sequence[Layer]) -> tuple[Stack, ...]:
     dimensions and their layers are of the same kinds and kernels; widths may differ."""
     by_path = {layer.path: layer for layer in layers}
     builds: dict[str, tuple[Build, Build]] = {}
-    _build(tree, builds)
+    _build(tree, builds, {})
     return tuple(sorted(_stacks(tree, builds, by_path), key=lambda stack: stack.path.count(".")))
 
 
-def _build(node: ModuleNode, builds: dict[str, tuple[Build, Build]]) -> tuple[Build, Build]:
-    """(names and dimensions, names and shapes) of everything in a module."""
+def _build(
+    node: ModuleNode, builds: dict[str, tuple[Build, Build]], known: dict[tuple[object, ...], Build]
+) -> tuple[Build, Build]:
+    """(by names and dimensions, by names and shapes) of everything in a module. known: what has a number."""
     own = [(t.name.rpartition(".")[2], t.shape) for t in node.tensors if not is_bookkeeping(t.name)]
-    below = [(child.name, _build(child, builds)) for child in node.children]
-    loose = (tuple((name, len(shape)) for name, shape in own), tuple((name, one[0]) for name, one in below))
-    exact = (tuple(own), tuple((name, one[1]) for name, one in below))
-    builds[node.path] = (loose, exact)
-    return loose, exact
+    below = [(child.name, _build(child, builds, known)) for child in node.children]
+    loose = tuple([(name, len(shape)) for name, shape in own]), tuple([(name, one[0]) for name, one in below])
+    exact = tuple(own), tuple([(name, one[1]) for name, one in below])
+    found = known.setdefault(("loose", loose), len(known)), known.setdefault(("exact", exact), len(known))
+    builds[node.path] = found
+    return found
 
 
 def _stacks(
@@ -79,7 +83,7 @@ def _gathered(
     for run in runs:
         equal = len({builds[child.path][1] for _, child in run}) == 1
         # What differs in its widths stays a run of its own.
-        key = builds[run[0][1].path] if equal else ((), (run[0][0],))
+        key = builds[run[0][1].path] if equal else (-1, run[0][0])
         found.setdefault(key, []).extend(run)
     return list(found.values())
 

@@ -48,8 +48,8 @@ _MOST_NUMBERS = 4
 # beyond the nearest of them.
 _FEW, _AGREE, _BEYOND = 3, 4.0, 10.0
 
-# The number that tells it from the others, and its root mean square.
-_Member = tuple[int, Examined, float]
+# The number that tells it from the others, and which of `Subject.columns` it is.
+_Member = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,7 @@ def _series(subject: Subject) -> Iterator[list[_Member]]:
     fit = subject.among(*_IN_BLOCKS) & _is_scaled(columns) & (scale | (columns.numel >= subject.thresholds.few))
     # By what stands between the numbers: (place, numbers) of each.
     kinds: dict[tuple[object, ...], list[tuple[int, list[str]]]] = defaultdict(list)
-    measured = list(subject.those(fit))
-    for place, (one, t) in enumerate(measured):
+    for place, (one, t) in zip(np.flatnonzero(fit).tolist(), subject.those(fit), strict=True):
         parts = _NUMBER.split(one.module)
         if len(parts) > 1:
             kinds[(*parts[::2], one.last, t.shape)].append((place, parts[1::2]))
@@ -120,61 +119,62 @@ def _series(subject: Subject) -> Iterator[list[_Member]]:
                     alike[(*numbers[:level], *numbers[level + 1 :])].append((place, numbers[level]))
             for group in alike.values():
                 if len(group) > _FEW:
-                    found = [(int(number), *measured[place]) for place, number in group]
-                    series[group[0][0], level] = [(number, one, t.rms) for number, one, t in found]
+                    series[group[0][0], level] = [(int(number), place) for place, number in group]
     for _, members in sorted(series.items(), key=lambda each: each[0]):
         yield members
 
 
 def _unlike(subject: Subject, members: Sequence[_Member]) -> Iterator[_Unlike]:
-    ordered = sorted(members, key=lambda each: each[0])
-    logs = np.log([rms for _, _, rms in ordered])
+    places = [place for _, place in sorted(members)]
+    scales = subject.columns.rms[places]
+    logs = np.log(scales)
     middle = logs[1:-1]
     centre = float(np.median(middle))
     spread = max(float(np.median(np.abs(middle - centre))) / _MAD, subject.thresholds.sibling_spread)
     scores = (logs - centre) / spread
     # The ends differ by nature: they are said only where their role's scale says so too.
-    for place in (np.flatnonzero(np.abs(scores[1:-1]) > subject.thresholds.sibling_z) + 1).tolist():
-        _, one, rms = ordered[place]
+    for at in (np.flatnonzero(np.abs(scores[1:-1]) > subject.thresholds.sibling_z) + 1).tolist():
+        one, t = subject.of_column(places[at])
         yield _Unlike(
             name=one.name,
-            rms=rms,
+            rms=t.rms,
             usual=math.exp(centre),
-            z=float(scores[place]),
-            siblings=len(ordered),
-            warn=_is_wrong(subject, one, rms, members),
+            z=float(scores[at]),
+            siblings=len(places),
+            warn=_is_wrong(subject, one, t.rms, np.delete(scales, at)),
         )
 
 
 def _beyond(subject: Subject, members: Sequence[_Member]) -> Iterator[_Unlike]:
     """The one of few that lies far beyond all others."""
-    ordered = sorted(members, key=lambda each: each[0])
-    for place, (_, one, rms) in enumerate(ordered):
-        others = sorted(other for _, that, other in members if that is not one)
+    places = [place for _, place in sorted(members)]
+    scales = subject.columns.rms[places]
+    for at, place in enumerate(places):
+        one, t = subject.of_column(place)
+        others = np.sort(np.delete(scales, at)).tolist()
         if len(others) < _FEW or one.role not in LAYERS or others[-1] > _AGREE * others[0]:
             continue
         # The ends differ by nature.
-        most = _BEYOND if 0 < place < len(ordered) - 1 else subject.thresholds.sibling_factor
-        if rms > most * others[-1] or rms * most < others[0]:
+        most = _BEYOND if 0 < at < len(places) - 1 else subject.thresholds.sibling_factor
+        if t.rms > most * others[-1] or t.rms * most < others[0]:
             usual = float(np.median(others))
             yield _Unlike(
                 name=one.name,
-                rms=rms,
+                rms=t.rms,
                 usual=usual,
-                z=math.log(rms / usual) / subject.thresholds.sibling_spread,
-                siblings=len(ordered),
-                warn=_is_wrong(subject, one, rms, members),
+                z=math.log(t.rms / usual) / subject.thresholds.sibling_spread,
+                siblings=len(places),
+                warn=_is_wrong(subject, one, t.rms, np.array(others)),
             )
 
 
-def _is_wrong(subject: Subject, one: Examined, rms: float, members: Sequence[_Member]) -> bool:
+def _is_wrong(subject: Subject, one: Examined, rms: float, others: NDArray[np.float64]) -> bool:
     """Whether a matrix is so far above every one of its siblings that no training takes it there. Far below them it may
-    have begun at zero, or decayed under a norm."""
-    others = [other for _, that, other in members if that is not one]
-    agree = max(others) <= _AGREE * min(others)
+    have begun at zero, or decayed under a norm. others: their root mean squares."""
+    most = float(others.max())
     # What is larger than any weight is said to be that.
-    far = subject.thresholds.sibling_factor * max(others) < rms < subject.thresholds.large
-    return agree and one.role in LAYERS and far
+    far = subject.thresholds.sibling_factor * most < rms < subject.thresholds.large
+    return most <= _AGREE * float(others.min()) and one.role in LAYERS and far
 
 
 def _by_role(subject: Subject) -> Iterator[_Unlike]:

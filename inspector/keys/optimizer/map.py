@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.dtypes import find_dtype
@@ -202,7 +203,12 @@ def parameters_of(state: StateDict, buffers: Collection[str] = ()) -> dict[str, 
 def _could_train(name: str, dtype: str) -> bool:
     kind = find_dtype(dtype)
     trains = dtype.startswith(("complex", "bcomplex")) or (kind is not None and kind.floating)
-    return trains and not _BUFFERS.fullmatch(name.rpartition(".")[2])
+    return trains and not _is_buffer(name.rpartition(".")[2])
+
+
+@lru_cache(maxsize=1024)
+def _is_buffer(last: str) -> bool:
+    return _BUFFERS.fullmatch(last) is not None
 
 
 def may_be_parameter(name: str, dtype: str | None, is_buffer: bool | None) -> bool:
@@ -278,11 +284,17 @@ def _kind(raw: _Raw) -> str:
 
 def _sizes(raw: _Raw, key: str) -> dict[str, tuple[int, ...]]:
     fields = raw.tensors.get(key, {})
-    found = {name: t.shape for name, t in fields.items() if ELEMENTWISE.fullmatch(name)}
+    found = {name: t.shape for name, t in fields.items() if _is_elementwise(name)}
     # torch's Adafactor keeps means of rows (..., r, 1) and of columns (..., 1, c) of a parameter (..., r, c).
-    if {"row_var", "col_var"} <= set(fields) and fields["row_var"].shape and fields["col_var"].shape:
+    if "row_var" in fields and "col_var" in fields and fields["row_var"].shape and fields["col_var"].shape:
         found["row_var"] = (*fields["row_var"].shape[:-1], fields["col_var"].shape[-1])
     return found
+
+
+@lru_cache(maxsize=1024)
+def _is_elementwise(name: str) -> bool:
+    """Thousands of parameters have the same few fields."""
+    return ELEMENTWISE.fullmatch(name) is not None
 
 
 def _by_names(names: list[list[str]], raw: _Raw, parameters: Mapping[str, TensorInfo]) -> list[list[str]]:

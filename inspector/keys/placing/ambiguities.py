@@ -15,7 +15,7 @@ from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.kinds import shown
-from inspector.keys.placing.tree import Leaf, Path, before_shared_end, is_most
+from inspector.keys.placing.tree import Leaf, Path, before_shared_end, exchanged, is_most
 from inspector.keys.placing.words import is_another_part
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
@@ -190,9 +190,9 @@ def _dropped_levels(link: Link) -> Iterator[tuple[Path, Path]]:
 
 def _dropped(move: Move) -> Path:
     """The path of a dropped segment in the file, () for other moves."""
-    if not any(key == "drop" for key, _ in move.parameters):
-        return ()
     parameters = dict(move.parameters)
+    if "drop" not in parameters:
+        return ()
     return (*filter(None, parameters["place"].split(".")), parameters["drop"])
 
 
@@ -348,15 +348,8 @@ def _module(leaf: Leaf) -> Path:
 def _exchange(link: Link) -> tuple[Path, Path]:
     """What stands before the shared end of both modules."""
     ours, theirs = link.source.name.rpartition(".")[0], link.target.name.rpartition(".")[0]
-    # Most links have one module's whole name at the end of the other's.
-    if ours == theirs:
-        return (), ()
-    if theirs and ours.endswith(f".{theirs}"):
-        return tuple(ours[: -len(theirs) - 1].split(".")), ()
-    if ours and theirs.endswith(f".{ours}"):
-        return (), tuple(theirs[: -len(ours) - 1].split("."))
-    before = before_shared_end((_module(link.source), _module(link.target)))
-    return before[0], before[1]
+    # The module of a tensor at the top has no name, which is no segment either.
+    return exchanged(ours, theirs) if ours and theirs else (_module(link.source), _module(link.target))
 
 
 def _is_only_a_level(link: Link) -> bool:

@@ -163,9 +163,22 @@ def before_shared_end(names: Sequence[Path]) -> list[Path]:
     return [name[: len(name) - shared] for name in names]
 
 
-def stands_around(pairs: Iterable[tuple[Leaf, Leaf]]) -> set[tuple[Path, ...]]:
+def exchanged(ours: str, theirs: str) -> tuple[Path, Path]:
+    """What stands before the end that two dotted names share."""
+    # Of most pairs one is the other's whole end.
+    if ours == theirs:
+        return (), ()
+    if ours.endswith(f".{theirs}"):
+        return tuple(ours[: -len(theirs) - 1].split(".")), ()
+    if theirs.endswith(f".{ours}"):
+        return (), tuple(theirs[: -len(ours) - 1].split("."))
+    before = before_shared_end([tuple(ours.split(".")), tuple(theirs.split("."))])
+    return before[0], before[1]
+
+
+def stands_around(pairs: Iterable[tuple[Leaf, Leaf]]) -> set[tuple[Path, Path]]:
     """Of tensors and their places, what stands before the end that both names share, each exchange once."""
-    return {tuple(before_shared_end([tuple(leaf.name.split(".")) for leaf in pair])) for pair in pairs}
+    return {exchanged(leaf.name, place.name) for leaf, place in pairs}
 
 
 def numbered(segment: str) -> tuple[str, int] | None:

@@ -21,9 +21,13 @@ _STATISTICS = {"mean": "running_mean", "var": "running_var"}
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     if any(_COLLECTION.fullmatch(place.name) for place in places):
         return
-    made = [(leaf, _plain(leaf.name)) for leaf in leaves]
-    names = [name for _, name in made]
-    if not made or "" in names or len(set(names)) < len(names) or not any(_is_flax(leaf.name) for leaf in leaves):
+    made: list[tuple[Leaf, str]] = []
+    for leaf in leaves:
+        name = _plain(leaf.name)
+        if not name:
+            return
+        made.append((leaf, name))
+    if len({name for _, name in made}) < len(made) or not any(_is_flax(leaf.name) for leaf in leaves):
         return
     move = Move(RULE.id, "take Flax's collections off the names")
     for leaf, name in made:

@@ -9,6 +9,7 @@ index buffer) is left to the other rules. That the answers are equal was measure
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -196,13 +197,11 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     weights = [leaf for leaf in leaves if not is_counter(leaf)]
     theirs = {place.name: place for place in places if not is_counter(place)}
     prefix = _wrapper(weights)
+    here, there = sorted(leaf.name for leaf in weights), sorted(theirs)
     for number, dialect in enumerate(DIALECTS):
         for to_timm in (True, False):
             own, other = dialect.anchors if to_timm else dialect.anchors[::-1]
-            start = prefix + own
-            if not any(x.name.startswith(start) for x in weights):
-                continue
-            if not any(name.startswith(other) for name in theirs) or any(name.startswith(own) for name in theirs):
+            if not _any_begins(here, prefix + own) or not _any_begins(there, other) or _any_begins(there, own):
                 continue
             made = {leaf.name: translate(leaf.name.removeprefix(prefix), number, to_timm) for leaf in leaves}
             if not _speaks_for_all(weights, made, theirs):
@@ -217,6 +216,12 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
                 if made[leaf.name] != leaf.name.removeprefix(prefix):
                     yield Spelling(leaf, prefix + made[leaf.name], move)
             return
+
+
+def _any_begins(ordered: Sequence[str], start: str) -> bool:
+    """ordered: names, ascending: the first that is not before the start begins with it, or none does."""
+    at = bisect_left(ordered, start)
+    return at < len(ordered) and ordered[at].startswith(start)
 
 
 def _wrapper(weights: Sequence[Leaf]) -> str:

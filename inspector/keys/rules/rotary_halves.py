@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
@@ -34,7 +35,7 @@ _MOST = 12
 def _way(link: Link) -> str:
     """ "halves" where the rows of pairs may have to become halves, "pairs" for the way back, "" for none."""
     ours, theirs = link.source.name, link.target.name
-    if ours == theirs:
+    if ours == theirs or not (_may_turn(ours) and _may_turn(theirs)):
         return ""
     if _PAIRS.search(ours):
         return "halves" if _ANY.search(theirs) and not _PAIRS.search(theirs) else ""
@@ -43,6 +44,17 @@ def _way(link: Link) -> str:
     if _HALVES.search(ours) and _TUNE.search(theirs):
         return "pairs"
     return "halves" if _TUNE.search(ours) and _HALVES.search(theirs) else ""
+
+
+def _may_turn(name: str) -> bool:
+    """Whether it is a query's or a key's: each of the patterns asks for that, of the last two words."""
+    return _is_any(".".join(name.rsplit(".", 2)[-2:]))
+
+
+@lru_cache(maxsize=1024)
+def _is_any(end: str) -> bool:
+    """Of thousands of layers few ends differ."""
+    return _ANY.search(end) is not None
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:

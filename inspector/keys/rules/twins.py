@@ -30,8 +30,7 @@ def _cover(segment: str, child: Node, pair: Pair) -> int:
 
 
 def _routes(pair: Pair) -> Iterator[Route]:
-    needed = pair.target.size
-    if not needed or len(pair.source.children) < 2:
+    if len(pair.source.children) < 2 or not (needed := pair.target.size):
         return
     fitting = [
         (segment, child)

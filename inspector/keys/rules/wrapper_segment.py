@@ -90,8 +90,14 @@ def _routes(pair: Pair) -> Iterator[Route]:
         for s, child in source.children.items()
         if s not in named and wraps(s, child, pair.whole_target, by_name, rest=rest)
     ]
-    adding = [s for s, child in rest.children.items() if s not in named and wraps(s, child, pair.whole_source, by_name)]
-    drop_cover = max((overlap(child, target) for _, child in dropping), default=-1)
+    # Where what lies below is the target, nothing explains more of it.
+    exact = any(child.signature == target.signature for _, child in dropping)
+    adding = [
+        s
+        for s, child in ({} if exact else rest.children).items()
+        if s not in named and wraps(s, child, pair.whole_source, by_name)
+    ]
+    drop_cover = max((overlap(child, target) for _, child in dropping), default=-1) if adding else 0
     add_cover = max((overlap(source, rest.children[s]) for s in adding), default=-1)
     # A large part of a network (features) looks like a wrapper of what the target wraps whole: more explained wins.
     if dropping and drop_cover >= add_cover:

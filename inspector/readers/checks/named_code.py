@@ -129,7 +129,8 @@ def observe_constants(root: Value, imported: Sequence[GlobalUse]) -> list[Findin
     left: list[tuple[Value, dict[str, GlobalVerdict]]] = [(root, {})]
     while left:
         value, callers = left.pop()
-        callers = callers | _callers(value)
+        if value.inert:
+            callers = callers | _callers(value)
         if value.kind is ValueKind.TEXT and _SCRIPT.search(value.says):
             if callers:
                 worst = min(callers.values(), key=lambda verdict: verdict.order)
@@ -137,7 +138,8 @@ def observe_constants(root: Value, imported: Sequence[GlobalUse]) -> list[Findin
                 handed.setdefault(worst, []).append((value.says, names))
             else:
                 plain.append(value.says)
-        left += [(child, callers) for _, child in reversed(value.children)]
+        if value.children:
+            left += [(child, callers) for _, child in reversed(value.children)]
     found = [_handed_texts(verdict, texts) for verdict, texts in handed.items()]
     if plain:
         found.append(_plain_texts(plain, [use.name for use in imported if _may_take(use)]))
@@ -147,8 +149,6 @@ def observe_constants(root: Value, imported: Sequence[GlobalUse]) -> list[Findin
 def _callers(value: Value) -> dict[str, GlobalVerdict]:
     """What this value's parts are handed to, where it stands for a call: the name called, and those among its arguments
     (`map(eval, texts)`)."""
-    if not value.inert:
-        return {}
     names = [value.type_name, *(child.says for _, child in value.children if child.kind is ValueKind.GLOBAL)]
     judged = {name: judge(*name.rpartition(".")[::2])[0] for name in names}
     return {name: verdict for name, verdict in judged.items() if verdict is not GlobalVerdict.KNOWN}

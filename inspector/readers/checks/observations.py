@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from inspector.checkpoint.dtypes import DTYPES
-from inspector.checkpoint.layout import PACKED_LAYOUTS, span_of
+from inspector.checkpoint.layout import PACKED, PACKED_LAYOUTS, span_of
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Storage, TensorInfo
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.checks.torch_words import no_device, too_few_devices
@@ -89,10 +89,11 @@ def _reach(
     """What of the storages no view reaches, and the views that reach behind their storage's end."""
     unused: list[tuple[int, str]] = []
     outside: list[TensorInfo] = []
+    extents: dict[tuple[object, ...], int] = {}
     for key, group in views.items():
         storage = storages.get(key)
         held = storage.nbytes if storage is not None else -1
-        spans = [_span_nbytes(t) for t in group]
+        spans = [_span_nbytes(t, extents) for t in group]
         outside += [t for t, (_, end) in zip(group, spans, strict=True) if end > held and t.numel]
         if storage is None or any(t.layout != "strided" for t in group):
             continue
@@ -102,11 +103,18 @@ def _reach(
     return _waste(unused, storages), _outside(outside)
 
 
-def _span_nbytes(tensor: TensorInfo) -> tuple[int, int]:
-    """Where in its storage the tensor begins and ends, in bytes."""
-    first, end = span_of(tensor)
+def _span_nbytes(tensor: TensorInfo, extents: dict[tuple[object, ...], int]) -> tuple[int, int]:
+    """Where in its storage the tensor begins and ends, in bytes. extents: how many elements further, of tensors asked
+    before; thousands have a few shapes."""
     itemsize = DTYPES[tensor.dtype].itemsize
-    return first * itemsize, end * itemsize
+    if tensor.dtype in PACKED:
+        first, end = span_of(tensor)
+        return first * itemsize, end * itemsize
+    kind = tensor.shape, tensor.stride
+    if kind not in extents:
+        first, end = span_of(tensor)
+        extents[kind] = end - first
+    return tensor.offset * itemsize, (tensor.offset + extents[kind]) * itemsize
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:

@@ -135,9 +135,10 @@ def archive_storages(
     wanted: list[tuple[StorageRef, Member]] = []
     missing: list[str] = []
     made: dict[str, Storage] = {}
+    inside, older = (below(prefix, f"{name}/").lower() for name in (folder, "tensors"))
     for ref in pickle.storages.values():
-        found = by_name.get(below(prefix, f"{folder}/{ref.key}{suffix}").lower())
-        found = found or by_name.get(below(prefix, f"tensors/{ref.key}{suffix}").lower())
+        own = f"{ref.key}{suffix}".lower()
+        found = by_name.get(inside + own) or by_name.get(older + own)
         if found is None:
             missing.append(ref.key)
             made[ref.key] = Storage(

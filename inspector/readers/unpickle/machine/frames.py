@@ -27,7 +27,8 @@ class Frame:
     """A container being walked. unnamed: labels that are no text keys, and the key of each. elsewhere: tensors listed
     by `gather`.
 
-    lent: bytes that its list of children takes until it is closed.
+    lent: bytes that its list of children takes until it is closed. is_optimizer: it has what an optimizer's state has,
+    so that what lies below is no set of weights.
     """
 
     record: object
@@ -46,6 +47,9 @@ class Frame:
     name: str = ""
     versions: Versions = field(default_factory=Versions)
     lent: int = 0
+    is_optimizer: bool = False
+    # As Python indexes it; known once something asked for it (`access_of`).
+    access: Access | None = None
     children: list[tuple[str, Value]] = field(default_factory=list)
     tensors: list[TensorInfo] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
@@ -59,8 +63,12 @@ def access_of(frames: Sequence[Frame], path: Path) -> Access:
 
     frames: the containers on the way, from the root.
     """
-    steps: list[str | int | float | bytes | None] = []
-    for frame, label in zip(frames, path, strict=False):
+    end = min(len(frames), len(path))
+    # Thousands of mappings lie in one: the way to it is worked out once.
+    start = next((n for n in range(end - 1, 0, -1) if frames[n].access is not None), 0)
+    steps: list[str | int | float | bytes | None] = list(frames[start].access or ()) if end else []
+    for frame, label in zip(frames[start:end], path[start:end], strict=True):
+        frame.access = tuple(steps)
         key = frame.unnamed.get(label, label)
         if frame.kind is ValueKind.SEQUENCE and label.isdigit():
             key = int(label)

@@ -30,6 +30,8 @@ from inspector.readers.unpickle.stand_ins import (
     Meaning,
     NotUnderstood,
     PersistentRef,
+    StorageRef,
+    TensorStub,
     Use,
     text_of,
 )
@@ -56,6 +58,8 @@ _RENAMED = {"torch.tensor": "torch._tensor"}
 # Written out in a test, `str | bytes` would be made anew every time.
 _TEXTS = (str, bytes)
 _LISTS = (list, tuple)
+# What no meaning copies.
+_FREE = frozenset({int, bool, float, type(None), StorageRef, GlobalRef, TensorStub})
 
 Persistent = Callable[[object], object]
 Build = Callable[[object, object], bool]
@@ -310,6 +314,8 @@ class Machine(Window):
         """
         cost = 0
         for arg in args:
+            if type(arg) in _FREE:
+                continue
             if isinstance(arg, _TEXTS):
                 cost += len(arg)
             elif isinstance(arg, _LISTS):

@@ -30,11 +30,15 @@ from inspector.units import human_shape
 TEXT_WIDTH = 200
 # Under a label that stands for no key of its own.
 NO_KEY = object()
+# Of these none is a leaf.
+_CONTAINERS = frozenset({Mapping, Call, list, TensorStub, GlobalRef})
 
 
 def leaf_of(record: object) -> Value | None:
     """The value of a record without children, None for containers and tensors."""
     kind = type(record)
+    if kind in _CONTAINERS:
+        return None
     if record is None:
         return Value(kind=ValueKind.NONE, type_name="NoneType", says="None")
     if kind is bool:

@@ -30,7 +30,7 @@ from inspector.readers.unpickle.outline.leaves import (
     type_name_of,
     versions_of,
 )
-from inspector.readers.unpickle.outline.looks import Looks
+from inspector.readers.unpickle.outline.looks import Look, Looks
 from inspector.readers.unpickle.outline.misfits import Misfits
 from inspector.readers.unpickle.stand_ins import (
     ArrayBytes,
@@ -57,6 +57,7 @@ _CHILD_NBYTES = 200
 _ENTERED = 10  # The work of entering a container, in children listed.
 _FEW = 8
 _CONSTANT = 4  # Items of a tuple that is shown again.
+_OPTIMIZERS = frozenset({"state", "param_groups"})
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -128,27 +129,30 @@ class _Walk:
         self.cut_deep = 0
         self.cut_tensors = 0
         self.misfits = Misfits()
-        # The containers on the way from the root to where the walk is.
+        # The containers on the way from the root to where the walk is, and how many of them are an optimizer's.
         self.stack: list[Frame] = []
+        self.in_optimizers = 0
 
     def run(self, root: object) -> Value:
         made = self.enter("", root, (), None)
         if isinstance(made, Value):
             return made
-        stack = self.stack
+        stack, nodes = self.stack, self.limits.nodes
         stack.append(made)
+        self.in_optimizers += made.is_optimizer
         while True:
             top = stack[-1]
             step = next(top.left, None)
             if step is None:
                 value = self.close(top)
                 stack.pop()
+                self.in_optimizers -= top.is_optimizer
                 if not stack:
                     return value
                 self.show(stack[-1], top.label, value)
                 continue
             label, record = step
-            if self.full and self.is_nothing_new(record) and len(top.others) >= (_OTHERS if top.named else 0):
+            if self.nodes >= nodes and self.is_nothing_new(record) and len(top.others) >= (_OTHERS if top.named else 0):
                 self.hidden += 1  # Counted as `show` would, without making what is thrown away.
                 continue
             if len(stack) > self.limits.depth and not isinstance(record, TensorStub) and leaf_of(record) is None:
@@ -159,6 +163,7 @@ class _Walk:
             made = self.enter(label, record, (*top.path, label), top)
             if isinstance(made, Frame):
                 stack.append(made)
+                self.in_optimizers += made.is_optimizer
             else:
                 self.show(top, label, made)
 
@@ -173,7 +178,7 @@ class _Walk:
 
     def show(self, parent: Frame, label: str, value: Value) -> None:
         cost = _VALUE_NBYTES + getsizeof(label) + getsizeof(value.says)
-        if not self.full and self.room.take(cost):
+        if self.nodes < self.limits.nodes and self.room.take(cost):
             self.nodes += 1
             parent.children.append((label, value))
         else:
@@ -181,7 +186,8 @@ class _Walk:
 
     def close(self, frame: Frame) -> Value:
         self.room.give_back(frame.lent)
-        if frame.tensors and self.room.take(_GROUP_NBYTES):
+        # All that lies below an optimizer becomes one state dict, by its path.
+        if frame.tensors and self.room.take(_GROUP_NBYTES) and not self.in_optimizers:
             self.groups.append(
                 NamedTensors(
                     path=frame.path,
@@ -244,12 +250,13 @@ class _Walk:
             self.cut_tensors += 1
             return Value(kind=ValueKind.CUT, type_name="", says="a tensor for which there is not enough memory left")
         dotted = ".".join(path)
-        says = self.looks.of(stub)[2]
+        look = self.looks.of(stub)
+        says = look[2]
         if stub.note:
             says = f"{says}, {stub.note}"
         if parent is None or label not in parent.elsewhere:
             named = parent is not None and parent.named and label not in parent.unnamed
-            info = self.info(stub, label if named else dotted, path)
+            info = self.info(stub, label if named else dotted, path, look=look)
             self.misfits.add(path, stub.kind, stub.why)
             if parent is not None and label in parent.transient:
                 info = replace(info, is_parameter=False, note="buffer that the module does not save (non-persistent)")
@@ -264,8 +271,11 @@ class _Walk:
             size=len(stub.extra), says=says, name=dotted,
         )  # fmt: skip
 
-    def info(self, stub: TensorStub, name: str, path: Path, is_parameter: bool | None = None) -> TensorInfo:
-        shape, stride, _, nbytes = self.looks.of(stub)
+    def info(
+        self, stub: TensorStub, name: str, path: Path, is_parameter: bool | None = None, look: Look | None = None
+    ) -> TensorInfo:
+        """look: of that stub, where it is known."""
+        shape, stride, _, nbytes = look or self.looks.of(stub)
         return TensorInfo(
             name=name,
             path=path,
@@ -335,8 +345,8 @@ class _Walk:
         lent = _CHILD_NBYTES * listed_size(record)
         self.room.take(lent)
         children, unnamed = mapping_children(record)
-        labels = {k for k, _ in children[:64]}
-        if {"state", "param_groups"} <= labels:
+        is_optimizer = {label for label, _ in children[:64]} >= _OPTIMIZERS
+        if is_optimizer:
             self.optimizers.append(path)
         versions = self.versions_of(record.attributes)
         if not versions.alone:
@@ -348,7 +358,7 @@ class _Walk:
         return Frame(
             record=record, label=label, path=path, kind=ValueKind.MAPPING, type_name=record.kind, left=iter(children),
             size=len(children), says=counted(len(children), "entry", "entries"), named=True,
-            unnamed=unnamed, versions=versions, lent=lent,
+            unnamed=unnamed, versions=versions, lent=lent, is_optimizer=is_optimizer,
         )  # fmt: skip
 
     def versions_of(self, attributes: object) -> Versions:
@@ -365,7 +375,8 @@ class _Walk:
         self.room.take(lent)
         if parts is None:
             children, unnamed = call_children(record)
-            if {"state", "param_groups"} <= {name for name, _ in children[:64]}:
+            is_optimizer = {label for label, _ in children[:64]} >= _OPTIMIZERS
+            if is_optimizer:
                 self.optimizers.append(path)
             says = {"new": "an object of this class, not made", "build": "a class with changed attributes"}.get(
                 record.how, "the result of a call that was not made"
@@ -374,6 +385,7 @@ class _Walk:
             return Frame(
                 record=record, label=label, path=path, kind=ValueKind.OBJECT, type_name=kind, left=iter(children),
                 size=len(children), says=says, inert=True, lent=lent, named=unnamed is not None, unnamed=unnamed or {},
+                is_optimizer=is_optimizer,
             )  # fmt: skip
         if id(record) not in self.gathered.ids:
             self.module(record, path, kind)
