@@ -32,7 +32,7 @@ from site_parts import closure  # noqa: E402
 #: Of the standard library, what no part of ours imports: what talks to networks, terminals and debuggers, and tests.
 LEFT_OUT = frozenset(
     """_pyrepl antigravity bdb cProfile colorsys ctypes doctest fileinput filecmp ftplib getopt getpass
-    idlelib imaplib mailbox modulefinder netrc nturl2path optparse pdb plistlib poplib
+    compileall idlelib imaplib mailbox modulefinder netrc nturl2path optparse pdb plistlib poplib
     profile pstats pty pyclbr pydoc pydoc_data sched shelve site-packages smtplib socketserver sqlite3
     _pydatetime _pyio tabnanny this timeit trace tty unittest wave webbrowser wsgiref xml xmlrpc zipapp zoneinfo
     """.split()

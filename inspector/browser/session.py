@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from inspector.browser import documents, others, views, writing
+from inspector.browser import comparing, documents, others, views, writing
+from inspector.browser.first_values import first_values
 from inspector.browser.pieces import own_words
 from inspector.errors import InspectorError, UsageError
 from inspector.progress import Progress, silent
@@ -29,6 +30,8 @@ class Session:
             "architecture": lambda asked: views.architecture(self._of(asked)),
             "repair": self._repair,
             "write": self._write,
+            "compare": self._compare,
+            "values": lambda asked: first_values(self._of(asked).checkpoint, asked["set"], asked["row"]),
             "json": self._json,
             "report": self._report,
             "scan": lambda asked: others.scan(asked["folder"], self._progress),
@@ -90,6 +93,16 @@ class Session:
         opened.choose = dict(asked.get("choose", {}))
         opened.partial = bool(asked.get("partial"))
         return views.repair(opened)
+
+    def _compare(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """other: path of a second file."""
+        from inspector.readers import open_checkpoint
+
+        second = open_checkpoint(asked["other"])
+        try:
+            return comparing.compare(self._of(asked).checkpoint, second, self._progress)
+        finally:
+            second.source.close()
 
     def _write(self, asked: dict[str, Any]) -> dict[str, Any]:
         return writing.write_file(

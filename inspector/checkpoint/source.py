@@ -138,6 +138,9 @@ class PathSource:
     def read_into(self, offset: int, buffer: memoryview) -> None:
         """As `read`, into memory that is there already: fresh memory for each piece costs more than the reading."""
         check_range(self.name, self.size, offset, len(buffer))
+        if not hasattr(os, "preadv"):  # Not everywhere where there is pread: not in a browser.
+            buffer[:] = self.read(offset, len(buffer))
+            return
         while buffer:
             try:
                 n = os.preadv(self._open(), [buffer], offset)

@@ -1,7 +1,7 @@
 """Which tensor of one file is which of the other's?
 
-By equal names; else by a table of llama.cpp's or Meta's names, by the repair plan between the two, and by equal bytes;
-last by shapes and order. What could be two things is nobody's counterpart.
+By equal names; else by a table of llama.cpp's or Meta's names, by the repair plan between the two or one prefix, and by
+equal bytes; last by shapes and order. What could be two things is nobody's counterpart.
 """
 
 from __future__ import annotations
@@ -90,6 +90,10 @@ def align(a: Operand, b: Operand) -> Pairs:
     fits = sum(here[name].shape == there[name].shape for name in equal)
     if not equal or 2 * fits < min(len(here), len(there)):
         other = _by_table(a, b) or _by_plan(a, b)
+        # A repair passes over what has another shape in the other file: a head of other classes is still the head.
+        wrapped = _by_prefix(a, b)
+        if wrapped is not None and (other is None or len(wrapped.of) > len(other.of)):
+            other = wrapped
         if other is not None and len(other.of) > fits:
             return other
     pairs.add(equal.items(), Way.NAMES)
@@ -132,6 +136,29 @@ def _by_table(a: Operand, b: Operand) -> Pairs | None:
         if pairs.of:
             pairs.rules = (table.says,)
             return pairs
+    return None
+
+
+def _by_prefix(a: Operand, b: Operand) -> Pairs | None:
+    """One file's names with one and the same prefix before them are the other's, for half of its names or more."""
+    here, there = ({tensor.name for tensor in side.tensors} for side in (a, b))
+    for longer, shorter, which in ((there, here, "second"), (here, there, "first")):
+        found: Counter[str] = Counter()
+        for name in longer:
+            at = name.find(".")
+            # Each place where a prefix may end; names are not deep.
+            while at >= 0:
+                if name[at + 1 :] in shorter:
+                    found[name[: at + 1]] += 1
+                at = name.find(".", at + 1)
+        best = found.most_common(2)
+        if not best or 2 * best[0][1] < min(len(here), len(there)) or (len(best) > 1 and best[0][1] == best[1][1]):
+            continue
+        prefix = best[0][0]
+        same = [(name, prefix + name) for name in shorter if prefix + name in longer]
+        pairs = Pairs(a, b, rules=(f"“{prefix}” before the names of the {which} file",))
+        pairs.add(same if longer is there else [(one, two) for two, one in same], Way.PLAN)
+        return pairs
     return None
 
 
@@ -230,6 +257,7 @@ def describe(pairs: Pairs) -> Alignment:
 
 _BY = {
     Way.NAMES: "by equal names",
+    Way.PREFIX: "by names, which are the other's with a prefix",
     Way.TABLE: "by a table of two libraries' names",
     Way.PLAN: "by the repair plan that leads from the one's names to the other's",
     Way.BYTES: "by names, and where those differ by equal bytes",

@@ -15,12 +15,11 @@ from typing import Protocol
 
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.compare.align import Operand, Pairs, align, by_order, candidates, describe
-from inspector.compare.fixed import find_evidence
+from inspector.compare.by_bytes import compare_by_bytes
+from inspector.compare.held import Held, piece_chunks
 from inspector.compare.missing import what_is_missing
 from inspector.compare.modules import modules_of, total_of
 from inspector.compare.others import other_changes
-from inspector.compare.pair import Held, compare_pair, piece_chunks
-from inspector.compare.relatives import find_relatives
 from inspector.compare.report import Diff, Relation, Side, TensorDiff, Way
 from inspector.compare.sentences import say
 from inspector.compare.verdicts import find_verdicts
@@ -28,7 +27,6 @@ from inspector.errors import InspectorError
 from inspector.params.count import count_parameters
 from inspector.progress import Progress, silent
 from inspector.units import counted
-from inspector.weights import kernel
 from inspector.weights.meter import Meter
 
 
@@ -48,6 +46,7 @@ def compare_checkpoints(
     b_state: StateDict | None = None,
     relatives: bool = True,
     everything: bool = False,
+    numbers: bool = True,
     workers: int = 1,
     pairwise: Pairwise | None = None,
     progress: Progress = silent,
@@ -57,6 +56,7 @@ def compare_checkpoints(
     a_state, b_state: which state dict of each; the likeliest weights where none is given, all tensors of a file that
     has none. relatives: whether it is also asked what the two have to do with each other, which reads what changed once
     more. everything: whether the tensors of other state dicts (an optimizer's) are compared too, byte by byte.
+    numbers: whether it is measured how far numbers moved; without, tensors are held against each other by bytes alone.
     workers: threads that read side by side; the report is the same to the last bit. pairwise: who holds pairs against
     each other in their place. progress: in bytes of both files. What cannot be read is in the report; raises only what
     progress and pairwise raise.
@@ -64,13 +64,17 @@ def compare_checkpoints(
     began = time.perf_counter()
     one, two = _operand(a, a_state), _operand(b, b_state)
     nbytes = sum(tensor.nbytes for side in (one, two) for tensor in side.tensors)
-    kernel.expect(nbytes)
+    if numbers:
+        from inspector.weights import kernel
+
+        kernel.expect(nbytes)
     meter = Meter(progress, nbytes)
     pairs = align(one, two)
     if not _known_same(one, two):
         _by_bytes(pairs, meter)
     by_order(pairs)
     lacks = (tuple(what_is_missing(a, "first")), tuple(what_is_missing(b, "second")))
+    pairwise = pairwise if numbers else compare_by_bytes
     tensors = _unless_missing(_compared(pairs, meter, workers, pairwise), *lacks)
     read_nbytes = meter.done
     meter.end()
@@ -91,11 +95,17 @@ def compare_checkpoints(
         read_nbytes=read_nbytes,
     )
     if not found.incomplete:
-        found = _with_verdicts(found, one, two, relatives=relatives)
+        found = _with_verdicts(found, one, two, relatives=relatives, numbers=numbers)
     return replace(found, says=say(found), seconds=time.perf_counter() - began)
 
 
-def _with_verdicts(found: Diff, one: Operand, two: Operand, *, relatives: bool) -> Diff:
+def _with_verdicts(found: Diff, one: Operand, two: Operand, *, relatives: bool, numbers: bool) -> Diff:
+    if not numbers:
+        verdicts, failed = find_verdicts(found)
+        return replace(found, verdicts=verdicts, skipped=(*found.skipped, *failed))
+    from inspector.compare.fixed import find_evidence
+    from inspector.compare.relatives import find_relatives
+
     if any(tensor.relation is Relation.CHANGED for tensor in found.tensors):
         found = replace(found, evidence=find_evidence(found.tensors, one.checkpoint, one.by_name))
     verdicts, failed = find_verdicts(found)
@@ -155,6 +165,8 @@ def _compared(pairs: Pairs, meter: Meter, workers: int, pairwise: Pairwise | Non
     def one(pair: tuple[Held, Held]) -> TensorDiff:
         if known:
             return TensorDiff(a=pair[0].side, b=pair[1].side, relation=Relation.SAME, by_digest=True)
+        from inspector.compare.pair import compare_pair
+
         meter.begin(pair[0].tensor.name)
         return compare_pair(*pair, meter)
 

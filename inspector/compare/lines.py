@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.compare.held import Held, piece_chunks, stored_type
 from inspector.compare.kernel import BLOCK, values
 from inspector.compare.numbers import total
-from inspector.compare.pair import Held, blocks, piece_chunks, stored_type
+from inspector.compare.pair import blocks
 from inspector.errors import InspectorError
 from inspector.progress import silent
 from inspector.weights.decoded import find_decoder

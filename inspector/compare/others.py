@@ -15,9 +15,8 @@ from inspector.checkpoint.data import read_array, to_float32
 from inspector.checkpoint.types import Checkpoint, GlobalVerdict, ModuleNode, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.compare.align import Operand
+from inspector.compare.held import Held as PairHeld
 from inspector.compare.optimizer_names import agreed, entry_names
-from inspector.compare.pair import Held as PairHeld
-from inspector.compare.pair import compare_pair
 from inspector.compare.report import OtherChange, OtherKind, Relation
 from inspector.errors import InspectorError
 from inspector.units import counted
@@ -224,6 +223,8 @@ def _bytes(
     kind: OtherKind, one: tuple[Checkpoint, StateDict], two: tuple[Checkpoint, StateDict], meter: Meter
 ) -> Iterator[OtherChange]:
     """One line about the larger tensors of a state dict that are not the same."""
+    from inspector.compare.pair import compare_pair
+
     there = {tensor.name: tensor for tensor in two[1].tensors}
     # Those of one number are told each.
     both = [t for t in one[1].tensors if t.name in there and (t.numel != 1 or there[t.name].numel != 1)]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inspector.checkpoint.data import iter_reused_chunks, read_array
-from inspector.checkpoint.dtypes import find_dtype
-from inspector.checkpoint.layout import PACKED_LAYOUTS
-from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.compare.casts import CastCheck
 from inspector.compare.dense import decode, is_sparse
+from inspector.compare.held import Held, Tile, equal_chunks, kind_of, raw_chunks, same_bytes, same_tile
 from inspector.compare.kernel import BLOCK, PairSums
 from inspector.compare.numbers import PairNumbers
-from inspector.compare.report import Relation, Reshape, TensorDiff, TensorSide
+from inspector.compare.report import Relation, Reshape, TensorDiff
 from inspector.errors import InspectorError, ReadError
 from inspector.units import human_bytes
 from inspector.weights.decoded import find_decoder
@@ -27,39 +23,9 @@ from inspector.weights.decoded.types import Decoded, TensorBytes
 from inspector.weights.meter import Meter
 from inspector.weights.report import NumberKind
 
-#: Of each tensor at a time: both together stay in a processor's second cache.
-_CHUNK_NBYTES = 1 << 18
 #: Two tensors with their axes exchanged are told from others only up to this size, since both have to be in memory.
 MOST_TRANSPOSED_NBYTES = 256 << 20
 _MOST_AXES = 4
-Tile = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A tensor in its file."""
-
-    checkpoint: Checkpoint
-    tensor: TensorInfo
-
-    @property
-    def side(self) -> TensorSide:
-        """As the report names it."""
-        t = self.tensor
-        return TensorSide(name=t.name, shape=t.shape, dtype=stored_type(t), numel=t.numel, nbytes=t.nbytes)
-
-    @property
-    def place(self) -> tuple[object, ...]:
-        """Equal for two tensors that show the very same elements of one file."""
-        t = self.tensor
-        name = t.path if t.storage_id is None else ()
-        return (id(self.checkpoint.source), t.storage_id, t.offset, t.shape, t.stride, t.dtype, t.encoding, name)
-
-
-def stored_type(tensor: TensorInfo) -> str:
-    """Its type as tables show it: of blocks the name that ggml has for them."""
-    packed = tensor.layout in PACKED_LAYOUTS and tensor.encoding is not None
-    return tensor.encoding.scheme if packed and tensor.encoding is not None else tensor.dtype
 
 
 def compare_pair(a: Held, b: Held, meter: Meter) -> TensorDiff:
@@ -70,7 +36,7 @@ def compare_pair(a: Held, b: Held, meter: Meter) -> TensorDiff:
     try:
         if a.tensor.shape != b.tensor.shape:
             return _reshaped(a, b, found, meter)
-        if _kind(a) == _kind(b) and _same_bytes(a, b, meter):
+        if kind_of(a) == kind_of(b) and same_bytes(a, b, meter):
             return found
         return _numbers(a, b, found, meter)
     except InspectorError as error:
@@ -79,73 +45,9 @@ def compare_pair(a: Held, b: Held, meter: Meter) -> TensorDiff:
         return replace(found, relation=Relation.UNREAD, note=f"it could not be read: {error}")
 
 
-def _kind(held: Held) -> tuple[object, ...]:
-    """What has to be equal for equal bytes to mean equal numbers."""
-    tensor, own = held.tensor, held.tensor.encoding
-    if own is None or not (own.scheme or own.parts):
-        return (tensor.dtype, tensor.layout)
-    storage = held.checkpoint.storages.get(tensor.storage_id or "")
-    # Byte order is made one where elements are read, but not inside of blocks.
-    swapped = tensor.layout in PACKED_LAYOUTS and storage is not None and storage.big_endian
-    how = (own.scheme, own.scale, own.zero_point, own.axis, len(own.parts), swapped)
-    return (tensor.dtype, tensor.layout, how)
-
-
-def _pieces(tensor: TensorInfo) -> tuple[TensorInfo, ...]:
-    """The dense tensors that its bytes are in."""
-    parts = tensor.encoding.parts if tensor.encoding is not None else ()
-    return parts if tensor.layout != "strided" else (tensor, *parts)
-
-
-def _same_bytes(a: Held, b: Held, meter: Meter) -> bool:
-    """Whether all their bytes are equal; stops at the first piece that is not."""
-    ones, twos = _pieces(a.tensor), _pieces(b.tensor)
-    if not ones or not twos:
-        raise ReadError(f"it is stored as {a.tensor.layout.replace('_', ' ')}, of which the file shows no parts")
-    for one, two in zip(ones, twos, strict=True):
-        if (one.shape, one.dtype) != (two.shape, two.dtype):
-            return False
-        if not _equal(_chunks(a, one, meter), _chunks(b, two, meter)):
-            return False
-    return True
-
-
-def _chunks(held: Held, tensor: TensorInfo, meter: Meter) -> Iterator[Tile]:
-    dtype = find_dtype(tensor.dtype)
-    if dtype is None:
-        raise ReadError(f"its element type {tensor.dtype} is unknown")
-    storage = held.checkpoint.storages.get(tensor.storage_id or "")
-    if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
-        raise ReadError("the file declares it but holds no data for it")
-    # Cut at equal elements in both files.
-    return meter.watching(iter_reused_chunks(held.checkpoint, tensor, count=max(1, _CHUNK_NBYTES // dtype.itemsize)))
-
-
-def piece_chunks(held: Held, meter: Meter) -> Iterator[bytes]:
-    """All its bytes, a chunk at a time, for a digest. Raises ReadError where it has none."""
-    pieces = _pieces(held.tensor)
-    if not pieces:
-        raise ReadError("it has no bytes of its own")
-    for piece in pieces:
-        for chunk in _chunks(held, piece, meter):
-            yield chunk.tobytes()
-
-
-def _equal(ones: Iterator[Tile], twos: Iterator[Tile]) -> bool:
-    return all(_alike(x, y) for x, y in zip(ones, twos, strict=True))
-
-
-def _alike(x: Tile, y: Tile) -> bool:
-    """Whether their bytes are equal, eight at a time where they come so."""
-    one, two = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in (x, y))
-    if one.nbytes == two.nbytes and not one.nbytes % 8:
-        one, two = one.view(np.uint64), two.view(np.uint64)
-    return np.array_equal(one, two)
-
-
 def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
     """Of two tensors of one shape that are not the same bytes."""
-    same_kind = _kind(a) == _kind(b)
+    same_kind = kind_of(a) == kind_of(b)
     try:
         one, two = _decoded(a, meter), _decoded(b, meter)
         why = _why_not(one, two)
@@ -191,7 +93,7 @@ def _is_transposed(a: Held, b: Held, numbers: PairNumbers) -> bool:
     if numbers.finite != numbers.n or abs(numbers.square_a - numbers.square_b) > 1e-9 * numbers.square_a:
         return False
     x, y = (read_array(held.checkpoint, held.tensor) for held in (a, b))
-    return _alike(np.ascontiguousarray(x.T), y)
+    return same_tile(np.ascontiguousarray(x.T), y)
 
 
 def _decoded(held: Held, meter: Meter) -> Decoded:
@@ -241,7 +143,7 @@ def _reshaped(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
         return _rows(a, b, found, meter)
     if one.numel != two.numel:
         return replace(found, reshape=Reshape.OTHER)
-    if _kind(a) != _kind(b) or one.layout != "strided":
+    if kind_of(a) != kind_of(b) or one.layout != "strided":
         return replace(found, reshape=Reshape.UNKNOWN, note="of another type and another shape")
     if _same_bytes_flat(a, b, meter):
         return replace(found, reshape=Reshape.ROW_MAJOR)
@@ -261,7 +163,7 @@ def _reshaped(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:
 
 
 def _same_bytes_flat(a: Held, b: Held, meter: Meter) -> bool:
-    return _equal(_chunks(a, a.tensor, meter), _chunks(b, b.tensor, meter))
+    return equal_chunks(raw_chunks(a, a.tensor, meter), raw_chunks(b, b.tensor, meter))
 
 
 def _orders(one: tuple[int, ...], two: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

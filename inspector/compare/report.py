@@ -177,6 +177,7 @@ class Way(StrEnum):
     """By what the tensors of two files were paired, the strongest first."""
 
     NAMES = "names"
+    PREFIX = "a prefix"
     TABLE = "a table of names"
     PLAN = "the repair plan"
     BYTES = "equal bytes"

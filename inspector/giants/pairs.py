@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.compare.pair import Held, compare_pair
+from inspector.compare.held import Held
+from inspector.compare.pair import compare_pair
 from inspector.compare.report import Relation, TensorDiff
 from inspector.errors import ReadError
 from inspector.giants.places import Known

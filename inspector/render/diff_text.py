@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,12 +14,12 @@ from inspector.compare.report import (
     Relation,
     Side,
     TensorDiff,
-    TensorSide,
     Totals,
 )
+from inspector.render.diff_words import both_shapes, both_types, importance, largest_change, tensor_name, tensor_note
 from inspector.render.text import pairs, safe, table
 from inspector.render.visible import one_line
-from inspector.units import counted, human_bytes, human_count, human_distance, human_shape, human_share
+from inspector.units import counted, human_bytes, human_count, human_distance, human_share
 
 _STYLE = {
     Relation.CHANGED: "yellow",
@@ -43,7 +42,7 @@ def diff_text(diff: Diff) -> RenderableType:
         Text(one_line(diff.says), style="bold"),
     ]
     parts += [safe(verdict.says) for verdict in diff.verdicts if one_line(verdict.says) not in diff.says]
-    different = sorted((t for t in diff.tensors if t.relation is not Relation.SAME), key=_importance)
+    different = sorted((t for t in diff.tensors if t.relation is not Relation.SAME), key=importance)
     if different:
         parts += ["", tensors_text(different)]
     for unsure in diff.alignment.ambiguous[:_OTHERS]:
@@ -70,16 +69,6 @@ def _read(diff: Diff) -> str:
     return f"{human_bytes(diff.read_nbytes)} read in {diff.seconds:.2f} s{speed}."
 
 
-def _importance(tensor: TensorDiff) -> tuple[float, float]:
-    """What cannot be measured first, then the largest relative L2."""
-    if tensor.relation is Relation.UNREAD:
-        return (0.0, 0.0)
-    if tensor.numbers is None:
-        return (1.0, 0.0)
-    relative = tensor.numbers.relative
-    return (2.0, -relative if not math.isnan(relative) else -math.inf)
-
-
 def tensors_text(tensors: Sequence[TensorDiff]) -> RenderableType:
     """A row for each."""
     made = table(
@@ -91,8 +80,8 @@ def tensors_text(tensors: Sequence[TensorDiff]) -> RenderableType:
         numbers = tensor.numbers
         measured = _measured(tensor, numbers) if numbers is not None else ("", "", "", "")
         made.add_row(
-            f"[{style}]{tensor.relation}[/]", safe(tensor_name(tensor)), _both(tensor, _shape), _both(tensor, _type),
-            *measured, safe(tensor_note(tensor)),
+            f"[{style}]{tensor.relation}[/]", safe(tensor_name(tensor)), safe(both_shapes(tensor)),
+            safe(both_types(tensor)), *measured, safe(tensor_note(tensor)),
         )  # fmt: skip
     if len(tensors) <= _ROWS:
         return made
@@ -109,56 +98,6 @@ def _measured(tensor: TensorDiff, numbers: PairNumbers) -> tuple[str, str, str, 
         human_share(numbers.changed / numbers.n) if numbers.n else "",
         largest_change(tensor),
     )
-
-
-def largest_change(tensor: TensorDiff) -> str:
-    """ "0.5 at [3, 7]: 1 -> 1.5", "" where nothing changed."""
-    change = tensor.numbers.largest if tensor.numbers is not None else None
-    if change is None or tensor.a is None:
-        return ""
-    shape = (*tensor.a.shape, tensor.parts) if tensor.parts > 1 else tensor.a.shape
-    place = f" at {list(change.place(shape))}" if shape else ""
-    return f"{change.size:.4g}{place}: {change.a:.6g} -> {change.b:.6g}"
-
-
-def tensor_note(tensor: TensorDiff) -> str:
-    """What else is to be said of it."""
-    parts = [tensor.note]
-    if tensor.reshape is not None:
-        parts.append(f"first {tensor.rows:,} rows equal" if tensor.reshape == "first rows equal" else tensor.reshape)
-    if tensor.axes:
-        parts.append(f"axes {list(tensor.axes)}")
-    numbers = tensor.numbers
-    if numbers is not None:
-        if numbers.zeroed:
-            rest = ", all others equal" if numbers.rest_equal else ""
-            parts.append(f"{human_share(numbers.zeroed / numbers.n)} set to zero{rest}")
-        odd = numbers.nan_a + numbers.nan_b + numbers.infinite_a + numbers.infinite_b
-        if odd:
-            parts.append(
-                f"NaN or infinite: {numbers.nan_a + numbers.infinite_a:,} -> {numbers.nan_b + numbers.infinite_b:,}"
-            )
-    return "; ".join(part for part in parts if part)
-
-
-def tensor_name(tensor: TensorDiff) -> str:
-    """Its name, both where the files differ in it."""
-    if tensor.renamed and tensor.a is not None and tensor.b is not None:
-        return f"{tensor.a.name} => {tensor.b.name}"
-    return tensor.name
-
-
-def _both(tensor: TensorDiff, show: Callable[[TensorSide], str]) -> str:
-    sides = [show(side) for side in (tensor.a, tensor.b) if side is not None]
-    return safe(" -> ".join(dict.fromkeys(sides)))
-
-
-def _shape(side: TensorSide) -> str:
-    return human_shape(side.shape)
-
-
-def _type(side: TensorSide) -> str:
-    return side.dtype
 
 
 def others_text(others: Sequence[OtherChange]) -> RenderableType:

@@ -13,7 +13,7 @@ from inspector.compare.report import Diff, OtherChange, Relation, Side, TensorDi
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.render import compare_figures as plots
-from inspector.render.diff_text import largest_change, tensor_name, tensor_note
+from inspector.render.diff_words import largest_change, tensor_name, tensor_note
 from inspector.render.spreadsheet import csv_text
 from inspector.units import counted, human_bytes, human_shape
 from inspector.web import jobs, measuring, reports, states

@@ -4,6 +4,7 @@ import { chosen, dropped } from "./drop.js";
 import { element, fill } from "./render.js";
 import { offer, save } from "./save.js";
 import { tensorTable } from "./tensors.js";
+import { compareView } from "./compare.js";
 import { repairView, writeControls } from "./repair.js";
 
 const at = (id) => document.getElementById(id);
@@ -13,6 +14,7 @@ const TABS = [
   ["tensors", "Tensors"],
   ["architecture", "Architecture"],
   ["repair", "Repair"],
+  ["compare", "Compare"],
   ["convert", "Convert"],
   ["take", "Take away"],
 ];
@@ -67,6 +69,7 @@ async function take({ files, folder }) {
   say("");
   at("files").hidden = true;
   at("hand").hidden = true;
+  at("open").classList.remove("small");
   const place = (await client.mount(files)).value;
   if (!place || mine !== visit) return;
   if (files.length === 1) await openFile(`${place}/${files[0][0]}`, mine);
@@ -98,6 +101,7 @@ async function openFolder(folder, mine) {
   }
   const found = await ask({ ask: "scan", folder }, "Looking at the files");
   if (!found || mine !== visit) return;
+  at("open").classList.add("small");
   const place = at("files");
   place.hidden = false;
   const rows = found.rows.map((row) => {
@@ -134,7 +138,7 @@ async function openFolder(folder, mine) {
 
 function drawTabs(chosenTab) {
   const known = TABS.filter(([id]) => {
-    if (id === "tensors") return hand.answer.tensors > 0;
+    if (id === "tensors" || id === "compare") return hand.answer.tensors > 0;
     return !["architecture", "repair", "convert"].includes(id) || hand.answer.weights;
   });
   at("tabs").replaceChildren(
@@ -170,16 +174,22 @@ async function show(tab, find = "") {
   view.className = tab;
   if (tab === "overview") overview(view);
   else if (tab === "take") takeAway(view);
+  else if (tab === "compare") compareView(view, { path, ask, client });
   else if (tab === "convert") await convertView(view, path);
   else {
     view.replaceChildren(element("p", { className: "soft", textContent: "Working…" }));
     const answer = await ask({ ask: tab, path }, "Working");
     if (!hand || hand.path !== path || view.className !== tab) return;
     if (!answer) view.replaceChildren();
-    else if (tab === "tensors") tensorTable(view, answer, find);
+    else if (tab === "tensors") tensorTable(view, answer, find, (set, row) => look(path, set, row));
     else if (tab === "repair") repairView(view, answer, { path, ask, client, write });
     else fill(view, answer.html);
   }
+}
+
+function look(path, set, row) {
+  say("");
+  return ask({ ask: "values", path, set, row }, "Reading");
 }
 
 function link(label, tab, find = "") {

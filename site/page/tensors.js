@@ -5,7 +5,8 @@ const ROW = 30;
 const AROUND = 12;
 const counts = new Intl.NumberFormat("en");
 
-export function tensorTable(place, answer, find) {
+// look: asks for the first numbers of row `row` of set `set`.
+export function tensorTable(place, answer, find, look) {
   let shown = [];
   let set = answer.sets[answer.chosen];
   const choice = element("select", { "aria-label": "Which tensors" });
@@ -17,6 +18,23 @@ export function tensorTable(place, answer, find) {
     type: "search", placeholder: "Filter by name, shape (64x3) or type", value: find, "aria-label": "Filter",
   }); // prettier-ignore
   const says = element("p", { className: "soft", role: "status" });
+  const numbers = element("section", { className: "values", hidden: true, tabIndex: -1 });
+
+  async function show(row) {
+    const told = await look(answer.sets.indexOf(set), row);
+    numbers.hidden = !told;
+    if (!told) return;
+    const list = told.values.map((text) => element("li", {}, element("code", { textContent: text })));
+    const rest = told.values.length ? told.rest : "It has no elements.";
+    numbers.replaceChildren(
+      element("h2", { textContent: told.name }),
+      element("p", { className: "soft", textContent: told.line }),
+      element("ol", {}, ...list),
+      ...[rest, told.note].filter(Boolean).map((text) => element("p", { className: "soft", textContent: text })),
+    );
+    numbers.focus();
+  }
+
   const heads = ["Tensor", "Shape", "Type", "Elements", "Bytes"];
   const head = element("div", { className: "row heads", role: "row" });
   heads.forEach((text, n) => {
@@ -57,7 +75,10 @@ export function tensorTable(place, answer, find) {
       const row = element("div", { className: "row", role: "row", "aria-rowindex": at + 2 });
       cells.forEach((text, column) => {
         const kind = column === 0 ? "name" : column > 2 ? "number" : "";
-        row.append(element("span", { textContent: text, title: column ? "" : text, role: "cell", className: kind }));
+        const cell = element("span", { title: column ? "" : text, role: "cell", className: kind });
+        const name = { type: "button", className: "link", textContent: text, title: `${text}: its first numbers` };
+        cell.append(column ? text : element("button", { ...name, onclick: () => show(n) }));
+        row.append(cell);
       });
       row.style.setProperty("top", `${at * ROW}px`);
       rows.push(row);
@@ -67,6 +88,7 @@ export function tensorTable(place, answer, find) {
 
   choice.onchange = () => {
     set = answer.sets[Number(choice.value)];
+    numbers.hidden = true;
     filter();
   };
   words.oninput = filter;
@@ -74,6 +96,7 @@ export function tensorTable(place, answer, find) {
   place.replaceChildren(
     element("div", { className: "controls" }, answer.sets.length > 1 ? choice : null, words),
     says,
+    numbers,
     view,
   );
   filter();

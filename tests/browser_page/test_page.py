@@ -159,6 +159,28 @@ def test_the_page_shows_and_writes_what_the_command_line_does(page: Page, name: 
         assert written["sha256"] in page.inner_text(".result")
 
 
+def test_first_numbers_and_a_second_file(page: Page) -> None:
+    """What Python answers there is what it answers here."""
+    session, path = Session(), SAMPLES / "shapes_dp.pth.tar"
+    session.answer(json.dumps({"ask": "open", "path": str(path)}))
+    asked = {"ask": "values", "path": str(path), "set": 0, "row": 0}
+    told = json.loads(session.answer(json.dumps(asked)))["value"]
+    _open(page, path)
+    page.click("#tab-tensors")
+    page.click(".tensor-table .rows .name button >> nth=0", timeout=PATIENCE)
+    page.wait_for_selector(".values h2", timeout=PATIENCE)
+    assert page.locator(".values li").all_inner_texts() == told["values"]
+    other = SAMPLES / "shapes_fp16.pth"
+    asked = {"ask": "compare", "path": str(path), "other": str(other)}
+    right = json.loads(session.answer(json.dumps(asked)))["value"]
+    page.click("#tab-compare")
+    page.set_input_files("#second", str(other))
+    page.wait_for_selector(".result h2", timeout=PATIENCE)
+    assert page.inner_text(".result h2 >> nth=0") == "Beside shapes_fp16.pth"
+    text = "html => new DOMParser().parseFromString(html, 'text/html').body.textContent"
+    assert page.text_content(".result > div") == page.evaluate(text, right["html"])
+
+
 def test_a_hostile_name_stays_text(page: Page, tmp_path: Path) -> None:
     header = b'{"<img src=x onerror=alert(1)>":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     path = tmp_path / "hostile.safetensors"

@@ -35,6 +35,26 @@ def test_equal_names(tmp_path: Path) -> None:
     assert found.alignment.says == "9 tensors paired by equal names."
 
 
+@pytest.mark.parametrize("prefix", ["module.", "model.backbone."])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_head_of_other_classes_under_a_wrapper_is_still_the_head(tmp_path: Path, prefix: str, swapped: bool) -> None:
+    plain, other = net(), net()
+    other["4.weight"], other["4.bias"] = torch.randn(7, 8), torch.randn(7)
+    wrapped = {prefix + name: tensor for name, tensor in other.items()}
+    found = saved(tmp_path, *((wrapped, plain) if swapped else (plain, wrapped)))
+    assert not found.alignment.only_a and not found.alignment.only_b
+    relations = {t.name.removeprefix(prefix): t.relation for t in found.tensors}
+    assert {name for name, relation in relations.items() if relation is Relation.RESHAPED} == {"4.weight", "4.bias"}
+    assert all(relation in (SAME, Relation.RESHAPED) for relation in relations.values())
+    assert f"“{prefix}”" in " ".join(found.alignment.rules)
+
+
+def test_two_prefixes_that_fit_alike_pair_nothing(tmp_path: Path) -> None:
+    """An online and a target network: which is meant is not told by names."""
+    a, b = net(), {f"{side}.{name}": torch.randn(3) for side in ("online", "target") for name in net()}
+    assert not saved(tmp_path, a, b).alignment.pairs
+
+
 def test_a_wrapper_segment_is_taken_off_by_the_plan(tmp_path: Path) -> None:
     a = net()
     for wrapped, plain in (
