@@ -130,9 +130,10 @@ def _scale(hand: Hand, checkpoint: Checkpoint) -> Mapping[str, object] | None:
             show_error(ExportError(f"{typed[:40]} is no number."))
         return None
     st.query_params[_ALPHA] = (typed or "").strip()
+    made = None
     with said():
-        return config_of_alpha(tensors, alpha)
-    return None
+        made = config_of_alpha(tensors, alpha)
+    return made
 
 
 def _given() -> Mapping[str, object] | None:
