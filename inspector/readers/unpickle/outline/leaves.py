@@ -32,6 +32,13 @@ TEXT_WIDTH = 200
 NO_KEY = object()
 # Of these none is a leaf.
 _CONTAINERS = frozenset({Mapping, Call, list, TensorStub, GlobalRef})
+PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_CONSTANT = 4  # Items of a tuple that is shown again.
+
+
+def is_constant(record: object) -> bool:
+    """A few plain values in a tuple: betas, which every group of an optimizer shares. Shown wherever it stands."""
+    return type(record) is tuple and len(record) <= _CONSTANT and all(type(item) in PLAIN for item in record)
 
 
 def leaf_of(record: object) -> Value | None:

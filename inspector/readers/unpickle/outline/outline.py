@@ -19,9 +19,11 @@ from inspector.readers.unpickle.machine.room import Room
 from inspector.readers.unpickle.meanings.modules import Visited, class_of, gather, parts_of
 from inspector.readers.unpickle.outline.leaves import (
     NO_KEY,
+    PLAIN,
     TEXT_WIDTH,
     call_children,
     encoding_of,
+    is_constant,
     labelled,
     leaf_of,
     listed_size,
@@ -56,9 +58,7 @@ _GROUP_NBYTES = 1500
 _CHILD_NBYTES = 200
 _ENTERED = 10  # The work of entering a container, in children listed.
 _FEW = 8
-_CONSTANT = 4  # Items of a tuple that is shown again.
 _OPTIMIZERS = frozenset({"state", "param_groups"})
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,11 +101,6 @@ def outline(root: object, uses: dict[tuple[str, str], Use], limits: Limits) -> O
         nbytes=walk.room.taken,
         misfits=walk.misfits,
     )
-
-
-def _is_constant(record: object) -> bool:
-    """A few plain values in a tuple: betas, which every group of an optimizer shares. Shown wherever it stands."""
-    return type(record) is tuple and len(record) <= _CONSTANT and all(type(item) in _PLAIN for item in record)
 
 
 class _Walk:
@@ -169,7 +164,7 @@ class _Walk:
 
     def is_nothing_new(self, record: object) -> bool:
         """Whether there can be no tensor or global in it that is not listed yet. A tensor met again has a new name."""
-        return type(record) in _PLAIN or (id(record) in self.seen and type(record) is not TensorStub)
+        return type(record) in PLAIN or (id(record) in self.seen and type(record) is not TensorStub)
 
     @property
     def full(self) -> bool:
@@ -226,7 +221,7 @@ class _Walk:
         if isinstance(record, GlobalRef):
             self.places.setdefault(id(record.use), path)
             return Value(kind=ValueKind.GLOBAL, type_name="global", says=record.full[:TEXT_WIDTH])
-        if id(record) in self.seen and not _is_constant(record):
+        if id(record) in self.seen and not is_constant(record):
             return Value(kind=ValueKind.SEEN, type_name=type_name_of(record), says="the same object as one shown above")
         self.seen.add(id(record))
         return self.container(label, record, path) if self.affords(record) else self.cut(record)
