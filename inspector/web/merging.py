@@ -83,7 +83,8 @@ def show_merge(hand: Hand, checkpoint: Checkpoint, state: StateDict, *, key: str
 
 
 def _scale(hand: Hand, checkpoint: Checkpoint) -> Mapping[str, object] | None:
-    """What tells the adapter's scale, asked for where the file does not; None while nothing does."""
+    """What tells the adapter's scale, asked for where the file does not; None while nothing does. Raises ExportError
+    where the adapter has no pairs."""
     from inspector.exports.adapter import config_inside, config_of_alpha, has_own_scale
 
     tensors = checkpoint.weights.tensors if checkpoint.weights is not None else ()
@@ -130,10 +131,7 @@ def _scale(hand: Hand, checkpoint: Checkpoint) -> Mapping[str, object] | None:
             show_error(ExportError(f"{typed[:40]} is no number."))
         return None
     st.query_params[_ALPHA] = (typed or "").strip()
-    made = None
-    with said():
-        made = config_of_alpha(tensors, alpha)
-    return made
+    return config_of_alpha(tensors, alpha)
 
 
 def _given() -> Mapping[str, object] | None:
