@@ -32,7 +32,7 @@ from inspector.readers.unpickle.outline.leaves import (
     type_name_of,
     versions_of,
 )
-from inspector.readers.unpickle.outline.looks import Look, Looks
+from inspector.readers.unpickle.outline.looks import Looks
 from inspector.readers.unpickle.outline.misfits import Misfits
 from inspector.readers.unpickle.stand_ins import (
     ArrayBytes,
@@ -245,13 +245,12 @@ class _Walk:
             self.cut_tensors += 1
             return Value(kind=ValueKind.CUT, type_name="", says="a tensor for which there is not enough memory left")
         dotted = ".".join(path)
-        look = self.looks.of(stub)
-        says = look[2]
+        says = self.looks.of(stub)[2]
         if stub.note:
             says = f"{says}, {stub.note}"
         if parent is None or label not in parent.elsewhere:
             named = parent is not None and parent.named and label not in parent.unnamed
-            info = self.info(stub, label if named else dotted, path, look=look)
+            info = self.info(stub, label if named else dotted, path)
             self.misfits.add(path, stub.kind, stub.why)
             if parent is not None and label in parent.transient:
                 info = replace(info, is_parameter=False, note="buffer that the module does not save (non-persistent)")
@@ -266,11 +265,8 @@ class _Walk:
             size=len(stub.extra), says=says, name=dotted,
         )  # fmt: skip
 
-    def info(
-        self, stub: TensorStub, name: str, path: Path, is_parameter: bool | None = None, look: Look | None = None
-    ) -> TensorInfo:
-        """look: of that stub, where it is known."""
-        shape, stride, _, nbytes = look or self.looks.of(stub)
+    def info(self, stub: TensorStub, name: str, path: Path, is_parameter: bool | None = None) -> TensorInfo:
+        shape, stride, _, nbytes = self.looks.of(stub)
         return TensorInfo(
             name=name,
             path=path,
