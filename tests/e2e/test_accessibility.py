@@ -28,7 +28,7 @@ _RUN = """async ([themes, further]) => {
   const held = (target) => {
     let root = document, element = null
     for (const part of [target].flat()) { element = root.querySelector(part); root = element?.shadowRoot ?? root }
-    const marks = []
+    const marks = element ? [] : ['gone']
     for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) marks.push(at.dataset?.testid ?? '')
     return marks
   }
@@ -144,7 +144,12 @@ class Examiner:
             self.page.emulate_media(color_scheme="light")
 
     def _note(self, where: str, *, theme: bool) -> None:
-        for one in self.page.evaluate(_RUN, [theme, list(_FURTHER)]):
+        found = self.page.evaluate(_RUN, [theme, list(_FURTHER)])
+        if any("gone" in one["marks"] for one in found):
+            # Drawn anew while it was looked at: what it was part of is not told any more.
+            self.visitor.settle()
+            found = self.page.evaluate(_RUN, [theme, list(_FURTHER)])
+        for one in found:
             if not any(_is(one, *exception) for exception in EXCEPTIONS):
                 self.found.append(f"{where}: {one['id']}: {one['html']} {one['says']}")
 
