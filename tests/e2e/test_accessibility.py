@@ -147,7 +147,7 @@ class Examiner:
         found = self.page.evaluate(_RUN, [theme, list(_FURTHER)])
         if any("gone" in one["marks"] for one in found):
             # Drawn anew while it was looked at: what it was part of is not told any more.
-            self.visitor.settle()
+            self.page.wait_for_timeout(1000)
             found = self.page.evaluate(_RUN, [theme, list(_FURTHER)])
         for one in found:
             if not any(_is(one, *exception) for exception in EXCEPTIONS):
