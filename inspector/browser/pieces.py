@@ -14,6 +14,7 @@ from inspector.render.html_text import escaped
 from inspector.render.page_report.sections import card
 from inspector.render.page_report.words import WORDS, mono, more, table
 from inspector.render.page_words import in_page_words
+from inspector.render.proof_words import proof_word
 from inspector.units import human_shape
 
 if TYPE_CHECKING:
@@ -80,11 +81,10 @@ def globals_table(uses: Iterable[GlobalUse]) -> str:
 
 def proofs_table(proofs: Iterable[Proof]) -> str:
     """What was proven of a written file."""
-
-    words = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "unknown")}
     rows = [
-        (f'<span class="tone {words[proof.passed][1]}">{words[proof.passed][0]}</span>', escaped(proof.says))
+        (f'<span class="tone {tone}">{word}</span>', escaped(proof.says))
         for proof in proofs
+        for word, tone in (proof_word(proof),)
     ]
     return table(("Proof", "What was measured"), rows)
 

@@ -20,6 +20,7 @@ from inspector.checkpoint.digest import digested
 from inspector.checkpoint.producer import producer_of
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.findings import Finding, Severity, ranked
+from inspector.render.proof_words import proof_word
 from inspector.render.visible import one_line
 from inspector.units import counted, human_bytes, human_count, human_shape, human_share, shorten_middle
 
@@ -327,8 +328,10 @@ def weights_text(report: WeightsReport) -> RenderableType:
 
 def verification_text(verification: Verification) -> RenderableType:
     """One line per proof."""
-    words = {True: "[green]passed[/]", False: "[bold red]failed[/]", None: "[dim]not possible[/]"}
-    return pairs([(words[proof.passed], safe(proof.says)) for proof in verification.proofs])
+    styles = {"info": "green", "error": "bold red", "warning": "yellow", "unknown": "dim"}
+    words = {"holds": "passed", "fails": "failed", "not possible here": "not possible"}
+    told = [(*proof_word(proof), proof.says) for proof in verification.proofs]
+    return pairs([(f"[{styles[tone]}]{words.get(word, word)}[/]", safe(says)) for word, tone, says in told])
 
 
 def explanation_text(explanation: Explanation, written: Sequence[str]) -> RenderableType:

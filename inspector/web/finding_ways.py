@@ -9,7 +9,8 @@ import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import InspectorError
-from inspector.findings import Finding, ranked
+from inspector.findings import Finding, Severity, ranked
+from inspector.health.checks.non_finite import NON_FINITE
 from inspector.health.report import HealthReport
 from inspector.readers.checks.torch_versions import WEIGHTS_ONLY_REFUSES
 from inspector.readers.checks.truncation import CUT_SHORT, DAMAGED_DIRECTORY
@@ -46,6 +47,8 @@ def draw_findings(
             if finding.id in _TAKEN_OUT and state is not None:
                 next_steps.link_to_weights()
             named = [name for name in finding.subjects if name in tensors and len(name) <= _LONGEST][:_TENSORS]
+            if finding.id == NON_FINITE.id and finding.severity is Severity.ERROR and state is not None:
+                next_steps.link_without_broken(hand)
             if finding.id in _CUT:
                 next_steps.link_to_salvage(hand)
             elif finding.id in of_keys:

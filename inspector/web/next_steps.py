@@ -97,6 +97,16 @@ def link_to_salvage(hand: session.Hand) -> None:
     )
 
 
+def link_without_broken(hand: session.Hand) -> None:
+    """To the Convert page, whose box leaves out tensors that hold NaN or infinity."""
+    st.page_link(
+        "pages/convert.py",
+        label="Convert without these tensors",
+        icon=":material/content_cut:",
+        query_params={session.QUERY: hand.sha256, session.NAME_QUERY: hand.name},
+    )
+
+
 def show_for_cut(hand: session.Hand) -> None:
     """Under the sentence about a file that ends too early: its whole tensors can be had."""
     with st.container(horizontal=True, key="cut-steps"):

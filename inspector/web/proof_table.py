@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from inspector.keys.report import Proof, Verification
 from inspector.render.page_words import in_page_words
+from inspector.render.proof_words import proof_word
 from inspector.web.text import escaped
 from inspector.web.trees import badge, table
-
-_WORDS = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "notice")}
 
 
 def proof_table(verification: Verification, heading: str, key: str) -> None:
@@ -16,5 +15,5 @@ def proof_table(verification: Verification, heading: str, key: str) -> None:
 
 
 def _row(proof: Proof) -> tuple[str, str]:
-    word, tone = _WORDS[proof.passed]
-    return badge(word, tone), escaped(in_page_words(proof.says))
+    word, tone = proof_word(proof)
+    return badge(word, "notice" if tone == "unknown" else tone), escaped(in_page_words(proof.says))

@@ -54,7 +54,9 @@ async function ask(question, what) {
   state(`${what}…`, true);
   const answer = await client.ask(question, progress(what));
   if (client.started !== null) state("Ready. Nothing leaves this page.");
-  if (answer.fault) {
+  if (answer.deep) {
+    say("This file is nested more deeply than a page can follow.", "The app and the command line read it: make app, or pip install . and inspector open FILE.");
+  } else if (answer.fault) {
     const last = answer.says.trim().split("\n").pop();
     say("This could not be worked out here, and it is a fault of this page, not of your file.", last);
   } else if (!answer.ok) {

@@ -95,7 +95,9 @@ self.onmessage = ({ data }) => {
       self.postMessage({ ...answer, id: data.id });
     } catch (error) {
       const says = String(error.message ?? error);
-      self.postMessage({ id: data.id, ok: false, fault: true, says: says.slice(-3000), hint: "" });
+      // What Python's own limit does not catch: the browser's stack ends first, and Python with it.
+      const deep = /call stack|too much recursion/i.test(says);
+      self.postMessage({ id: data.id, ok: false, fault: true, deep, says: says.slice(-3000), hint: "" });
     }
   });
 };

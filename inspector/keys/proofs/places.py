@@ -6,8 +6,6 @@ left open of each tensor is the certificate (`keys/certificate/`); this is its o
 
 from __future__ import annotations
 
-from collections import Counter
-
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.keys.certificate.types import Certificate, Standing
 from inspector.keys.report import Proof
@@ -30,7 +28,7 @@ def judge_places(certificate: Certificate | None) -> Proof | None:
         says = f"The batch norms contradict {' and '.join(many)}. {first}"
         return Proof(id="places", says=says, passed=False)
     if not counts[Standing.PROVED]:
-        return Proof(id="places", says=f"No place is proved by the numbers: {_most(certificate)}.", passed=None)
+        return Proof(id="places", says=f"No place is proved by the numbers: {_why_none(certificate)}.", passed=None)
     by = "the graph tells the chains" if certificate.certain else "chains by the order of definition"
     says = (
         f"The batch norms prove {counts[Standing.PROVED]:,} of {counted(of, 'tensor')} in place and contradict none; "
@@ -44,7 +42,10 @@ def _speaking(certificate: Certificate) -> tuple[tuple[int, str], ...]:
     return (certificate.count(Standing.CONTRADICTED), "tensor"), (len(certificate.broken), "chain")
 
 
-def _most(certificate: Certificate) -> str:
-    """The commonest reason."""
-    reasons = Counter(one.reason for one in certificate.tensors if not is_bookkeeping(one.name))
-    return reasons.most_common(1)[0][0] if reasons else "there are none but counters"
+def _why_none(certificate: Certificate) -> str:
+    if not certificate.chains:
+        return "no batch norm, layer and next batch norm follow on each other"
+    chains = f"of {counted(certificate.chains, 'chain')} of norm, kernel and next norm"
+    if not certificate.held:
+        return f"none {chains} holds, as in a network that was never trained"
+    return f"{certificate.held:,} {chains} hold, which is too little to tell one place from another"

@@ -16,11 +16,12 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.proofs.constants import judge_constant
 from inspector.keys.report import Evidence, Proof, Step
-from inspector.units import counted, human_share
+from inspector.units import counted
 
 # Nearer to zero, and nearer to one, than trained norms come in both at once. Means over the channels.
 _ZERO, _ONE = 0.1, 0.25
 _PIECE = 1 << 18  # elements: isfinite makes several copies
+_NAMED = 3
 _FEW = 4  # channels, below which a mean says nothing
 # By these the file itself said which tensor it is; by every other, somebody placed it.
 _BY_NAME = (Evidence.EXACT_NAME, Evidence.RULE)
@@ -42,6 +43,7 @@ class ValueTally:
         self._placed = {s.target for s in steps if s.source is not None and s.evidence not in _BY_NAME}
         self._total = self._finite = 0
         self._wrong = ""
+        self._broken: list[str] = []
         self._notes: list[str] = []
         self._counters: dict[int, int] = {}
         self._floating_counters = 0
@@ -54,7 +56,9 @@ class ValueTally:
         dtype = DTYPES[tensor.dtype]
         if dtype.floating:
             self._total += tensor.numel
-            self._finite += sum(_finite(piece, tensor.dtype) for piece in _pieces(tensor))
+            finite = sum(_finite(piece, tensor.dtype) for piece in _pieces(tensor))
+            self._finite += finite
+            self._broken += [name] if finite < tensor.numel else []
         if "complex" in tensor.dtype or not has_numbers(tensor.dtype):
             return True
         if last == "running_var" and tensor.numel and bool(np.less(tensor.numbers, 0).any()):
@@ -91,10 +95,16 @@ class ValueTally:
             notes.append(f"The counters of batches differ, {low:,} to {high:,}: parts of it were trained apart.")
         if self._floating_counters:
             notes.append(f"{counted(self._floating_counters, 'counter')} of batches not stored as a whole number.")
-        share = "All" if self._finite == self._total else human_share(self._finite / self._total)
-        says = f"{share} of {self._total:,} floating-point values finite, no negative variance or counter."
-        # Weights that are not finite are the file's own illness; the repair is not wrong by it.
-        return Proof(id="values", says=" ".join([says, *notes[:3]]), passed=True)
+        passed: bool | None = True
+        says = f"All of {self._total:,} floating-point values finite, no negative variance or counter."
+        if self._broken:
+            # The file's own illness is kept as it is: no fault of the repair, and nothing to be called sound.
+            left = len(self._broken) - _NAMED
+            named = ", ".join(self._broken[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
+            of = f"{self._total - self._finite:,} of {self._total:,} floating-point values"
+            says = f"{of} are NaN or infinite ({named}): the model's answers will be, too."
+            passed = None
+        return Proof(id="values", says=" ".join([says, *notes[:3]]), passed=passed)
 
     def _judge_norms(self) -> None:
         """Weights about zero beside biases about one: what exchanging the two looks like."""

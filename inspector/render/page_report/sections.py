@@ -24,6 +24,7 @@ from inspector.render.page_report.words import (
     table,
     tone,
 )
+from inspector.render.proof_words import proof_word
 from inspector.units import counted, human_bytes, human_count, human_input, human_macs, human_shape, human_share
 
 # What is shown of lists that have no bound; the JSON has all.
@@ -181,10 +182,10 @@ def repair(report: FileReport) -> str:
     # The answers above count errors and warnings of the file itself; these are about loading it, in its answer's words.
     inside += "".join(card(finding, LOADING_WORDS) for finding in left[:_FINDINGS])
     if found.proofs:
-        words = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "unknown")}
         proofs = [
-            (f'<span class="tone {words[proof.passed][1]}">{words[proof.passed][0]}</span>', escaped(proof.says))
+            (f'<span class="tone {tone}">{word}</span>', escaped(proof.says))
             for proof in found.proofs
+            for word, tone in (proof_word(proof),)
         ]
         inside += "<h3>Verified</h3>" + table(("Proof", "What was measured"), proofs)
         failed = sum(proof.passed is False for proof in found.proofs)

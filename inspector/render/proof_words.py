@@ -1,0 +1,15 @@
+"""The word for a proof, and its tone: whether it holds, fails, was not possible, or tells of an ill file."""
+
+from __future__ import annotations
+
+from inspector.keys.report import Proof
+
+_WORDS = {True: ("holds", "info"), False: ("fails", "error"), None: ("not possible here", "unknown")}
+
+
+def proof_word(proof: Proof) -> tuple[str, str]:
+    """(word, tone as the severities and "unknown" have it)."""
+    # The repair is right, and what it repaired answers NaN: neither holds nor fails says that.
+    if proof.id == "values" and proof.passed is None:
+        return "not finite", "warning"
+    return _WORDS[proof.passed]
