@@ -26,12 +26,16 @@ def draw(page: str, wanted: session.Hand) -> None:
             "<p>Drop it here, and the page shows what the link showed. Its sha256 begins with "
             f"{mono(wanted.sha256[:12])}.</p>"
         )
-        stored = drop_zone("gone-dropzone")
+        # A zone that has handed a file on shows that it is read: the next one begins anew.
+        tries = st.session_state.get("gone-tries", 0)
+        stored = drop_zone(f"gone-dropzone-{tries}")
         if stored is not None and stored.sha256 == wanted.sha256:
             session.take(stored, wanted.name)
             st.rerun()
         if stored is not None:
             st.session_state["gone-other"] = (wanted.sha256, stored)
+            st.session_state["gone-tries"] = tries + 1
+            st.rerun()
         asked, other = st.session_state.get("gone-other", ("", None))
         if other is not None and asked == wanted.sha256:
             st.warning(

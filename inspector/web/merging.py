@@ -18,6 +18,7 @@ from inspector.errors import ExportError, InspectorError
 from inspector.jobs.job import Job
 from inspector.jobs.subjects import Destination
 from inspector.side_files import read_bytes
+from inspector.units import counted
 from inspector.web import comparison, reports, session, writing
 from inspector.web.exports_kept import Underway
 from inspector.web.guard import said, show_error
@@ -178,6 +179,10 @@ def _told(config: Mapping[str, object]) -> str:
     listed = [
         str(value)[:40] if word == "peft_type" else f"{word} {str(value)[:40]}" for word, value in said_of.items()
     ]
+    for word in ("rank_pattern", "alpha_pattern"):
+        own = config.get(word)
+        # Layers that these name are scaled by their own numbers.
+        listed += [f"{word} for {counted(len(own), 'name')}"] if isinstance(own, dict) and own else []
     return ", ".join(listed) or "it says neither type nor rank"
 
 

@@ -180,3 +180,11 @@ def test_a_whole_model_is_not_asked_for_a_base(app: AppTest) -> None:
     _open(app, {"base.pth": _adapter()["base.pth"]})
     app.switch_page("pages/overview.py").run()
     assert "Which is its base model?" not in " ".join(box.value for box in app.markdown)
+
+
+def test_layers_with_a_scale_of_their_own_are_told() -> None:
+    from inspector.web.merging import _told
+
+    config = {**LORA, "rank_pattern": {"v_proj": 8, "k_proj": 2}, "alpha_pattern": {"v_proj": 4}}
+    assert _told(config) == "LORA, r 1, lora_alpha 2, rank_pattern for 2 names, alpha_pattern for 1 name"
+    assert _told(LORA) == "LORA, r 1, lora_alpha 2"

@@ -194,7 +194,11 @@ export default function (component) {
   const enough = (event) => { event.preventDefault(); event.stopPropagation() }
   const choose = (files) => {
     if (files.length === 1) send(files[0], files[0].name)
-    else if (files.length) sendAll(`${files.length} files`, [...files].map((file) => ({ path: file.name, file })))
+    else if (files.length) {
+      // By the largest of them, which is what the others lie beside.
+      const largest = [...files].sort((a, b) => b.size - a.size)[0].name
+      sendAll(`${largest} and ${files.length - 1} more`, [...files].map((file) => ({ path: file.name, file })))
+    }
   }
   input.onchange = () => choose(input.files)
   const chooseFolder = () => {
