@@ -29,6 +29,8 @@ _SECOND = "#d98c21"
 _LEAST = 1e-9
 _MOST = 3000
 _TICKS = (1e-6, 1e-4, 1e-2, 1.0)
+# As high as what has no finite share is drawn: changed from zeros, or to what is not finite.
+_ENDLESS = 1e3
 _BINS = 96
 
 
@@ -53,12 +55,14 @@ def strip_figure(diff: Diff) -> go.Figure:
         )
     figure.update_layout(bargap=0, barmode="overlay")
     figure.update_xaxes(title_text="tensors, in the first file's order", showgrid=False, zeroline=False)
+    endless = any(_height(tensor) == _scale(_ENDLESS) for tensor in shown)
+    ticks = {_scale(d): human_distance(d) for d in _TICKS} | ({_scale(_ENDLESS): "∞"} if endless else {})
     figure.update_yaxes(
         title_text="relative L2",
-        tickvals=[_scale(d) for d in _TICKS],
-        ticktext=[human_distance(d) for d in _TICKS],
+        tickvals=list(ticks),
+        ticktext=list(ticks.values()),
         gridcolor=GRID,
-        range=[0, _scale(10.0)],
+        range=[0, _scale(_ENDLESS if endless else 10.0)],
     )
     figure = dressed(figure, height=300)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0})
@@ -97,7 +101,7 @@ def _height(tensor: TensorDiff) -> float:
         return _scale(1.0)
     relative = tensor.numbers.relative
     odd = tensor.numbers.became_non_finite or not math.isfinite(relative)
-    return _scale(10.0 if odd else min(relative, 10.0))
+    return _scale(_ENDLESS if odd else min(relative, 10.0))
 
 
 def _scale(relative: float) -> float:
