@@ -18,28 +18,49 @@ try {
     fs.writeFileSync(path.join(scratch, name.replace(/\.packed$/, "")), packed ? zlib.gunzipSync(data) : data);
   }
   const { loadPyodide } = await import(pathToFileURL(path.join(scratch, "pyodide.mjs")).href);
-  const made = await loadPyodide({
-    indexURL: scratch + "/",
-    stdLibURL: path.join(scratch, "stdlib.zip"),
-    lockFileContents: JSON.stringify({
-      info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2" },
-      packages: {},
-    }),
-  });
   const ours = zlib.gunzipSync(fs.readFileSync(path.join(folder("page"), "package.zip.packed")));
-  made.FS.writeFile("/lib/package.zip", ours);
-  made.FS.mkdirTree("/work");
-  made.FS.mount(made.FS.filesystems.NODEFS, { root: work }, "/work");
-  const session = made.runPython(`
+  const start = async () => {
+    const made = await loadPyodide({
+      indexURL: scratch + "/",
+      stdLibURL: path.join(scratch, "stdlib.zip"),
+      lockFileContents: JSON.stringify({
+        info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2" },
+        packages: {},
+      }),
+    });
+    made.FS.writeFile("/lib/package.zip", ours);
+    made.FS.mkdirTree("/work");
+    made.FS.mount(made.FS.filesystems.NODEFS, { root: work }, "/work");
+    const session = made.runPython(`
 import sys
 sys.path.insert(0, "/lib/package.zip")
 from inspector.browser.session import Session
 Session()
 `);
+    return { made, session };
+  };
+  let { made, session } = await start();
+  // As site/page/client.js: what ends Python by its depth is said to, and a new one begins.
+  let deep = null;
   for (const line of fs.readFileSync(0, "utf8").split("\n")) {
     if (!line) continue;
-    if (line.startsWith("!")) console.log(JSON.stringify(made.runPython(line.slice(1))));
-    else console.log(session.answer(line));
+    if (line.startsWith("!")) {
+      console.log(JSON.stringify(made.runPython(line.slice(1))));
+      continue;
+    }
+    const { path: asked } = JSON.parse(line);
+    if (asked && asked === deep) {
+      console.log(JSON.stringify({ ok: false, deep: true }));
+      continue;
+    }
+    try {
+      console.log(session.answer(line));
+    } catch (error) {
+      if (!/call stack/i.test(String(error.message ?? error))) throw error;
+      console.log(JSON.stringify({ ok: false, deep: true }));
+      deep = asked;
+      ({ made, session } = await start());
+    }
   }
 } catch (error) {
   console.error(String(error.message ?? error).slice(-2000));

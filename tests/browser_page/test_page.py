@@ -73,7 +73,10 @@ def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_pa
     assert done.returncode == 0, done.stderr[-2000:]
     theirs = [json.loads(line) for line in done.stdout.splitlines()]
     ours = _natively([{**asked, "path": str(made / asked["path"].removeprefix("/work/"))} for asked in questions])
-    other = [asked for asked, one, two in zip(questions, ours, theirs, strict=True) if one != two]
+    # A browser's stack ends before Python's own limit: there the page says so (site/page/worker.js).
+    deep = {asked["path"] for asked, answer in zip(questions, theirs, strict=True) if answer.get("deep")}
+    assert len(deep) <= 3, deep
+    other = [a for a, one, two in zip(questions, ours, theirs, strict=True) if one != two and a["path"] not in deep]
     assert other == []
 
 

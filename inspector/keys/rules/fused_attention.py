@@ -81,7 +81,9 @@ _TIMM = (
 # A whole, and what one code alone has beside it. Where key and value have fewer heads, too, the three lie in blocks.
 _PAIRED = (
     (r"(^|\.)to_qkv\.weight$", ("to_out.0.weight", "to_out.weight")),
-    (r"(^|\.)Wqkv\.weight$", ("out_proj.weight", "Wo.weight")),
+    # ModernBERT's; flash-attention's module has its own name. Elsewhere Wqkv is a spelling that anybody may choose.
+    (r"(^|\.)Wqkv\.weight$", ("Wo.weight",)),
+    (r"(^|\.)mixer\.Wqkv\.weight$", ("out_proj.weight",)),
 )
 _VIT = r"(^|\.)patch_embed\.proj\.weight$"
 
@@ -118,7 +120,7 @@ def proves_order(name: str, around: Around) -> str:
         libraries = (_TIMM, _SWIN) if around.in_target else ((*_TIMM, _VIT), _SWIN)
         if any(all(shown_in(shapes, (pattern,)) for pattern in patterns) for patterns in libraries):
             return in_order
-    # lucidrains' layers; flash-attention's, MPT's and ModernBERT's.
+    # lucidrains' layers; flash-attention's and ModernBERT's.
     if any(re.search(own, name) and any(_beside(name, x) in around.names for x in ends) for own, ends in _PAIRED):
         return in_order
     # With fewer heads of key and value these are vLLM's and Phi-3's alone. Of equal parts, a tutorial's are head by

@@ -131,6 +131,8 @@ PROVED = [
     ("layers.0.fn.to_qkv", {"layers.0.fn.to_out.0.weight": (4, 4)}, (4, 4, 4), True, True),
     ("layers.0.fn.to_qkv", {"layers.0.fn.proj.weight": (4, 4)}, (4, 4, 4), False, False),
     ("layers.0.mixer.Wqkv", {"layers.0.mixer.out_proj.weight": (4, 4)}, (4, 4, 4), True, True),
+    ("layers.0.attn.Wqkv", {"layers.0.attn.Wo.weight": (4, 4)}, (4, 4, 4), True, True),
+    ("layers.0.attn.Wqkv", {"layers.0.attn.out_proj.weight": (4, 4)}, (4, 4, 4), False, False),
     # The same of equal parts is head by head in a tutorial, and in OPT's own files key, value, query.
     ("layers.0.self_attn.qkv_proj", {"layers.0.self_attn.o_proj.weight": (4, 4)}, (4, 4, 4), False, False),
     ("layers.0.self_attn.qkv_proj", {"layers.0.self_attn.out_proj.weight": (4, 4)}, (4, 4, 4), False, False),
