@@ -102,7 +102,7 @@ class ValueTally:
             left = len(self._broken) - _NAMED
             named = ", ".join(self._broken[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
             of = f"{self._total - self._finite:,} of {self._total:,} floating-point values"
-            says = f"{of} are NaN or infinite ({named}): the model's answers will be, too."
+            says = f"{of} are NaN or infinite: {named}."
             passed = None
         return Proof(id="values", says=" ".join([says, *notes[:3]]), passed=passed)
 
