@@ -61,9 +61,7 @@ def _tensors(found: Diff) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    left = len(different) - _ROWS
-    rest = f'<p class="soft">{counted(left, "further tensor")}.</p>' if left > 0 else ""
-    return table(("Tensor", "In the second", "Shape", "Type", "Note"), rows) + rest
+    return table(("Tensor", "In the second", "Shape", "Type", "Note"), rows) + _rest(len(different) - _ROWS, "tensor")
 
 
 def _name(one: TensorDiff) -> str:
@@ -80,6 +78,9 @@ def _others(found: Diff) -> str:
         )
         for one in found.others[:_OTHERS]
     ]  # fmt: skip
-    left = len(found.others) - _OTHERS
-    rest = f'<p class="soft">{counted(left, "further difference")}.</p>' if left > 0 else ""
+    rest = _rest(len(found.others) - _OTHERS, "difference")
     return table(("What", "Where", "First", "Second"), rows) + rest if rows else ""
+
+
+def _rest(left: int, noun: str) -> str:
+    return f'<p class="soft">{counted(left, f"further {noun}")}.</p>' if left > 0 else ""

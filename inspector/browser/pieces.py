@@ -14,13 +14,11 @@ from inspector.render.html_text import escaped
 from inspector.render.page_report.sections import card
 from inspector.render.page_report.words import WORDS, mono, more, table
 from inspector.render.page_words import in_page_words
-from inspector.render.proof_words import proof_word
 from inspector.units import human_shape
 
 if TYPE_CHECKING:
     from inspector.checkpoint.types import Checkpoint, GlobalUse, TensorInfo
     from inspector.findings import Finding
-    from inspector.keys.report import Proof
 
 _FINDINGS, _OF_A_KIND = 60, 5
 _NAMED = 3
@@ -77,16 +75,6 @@ def globals_table(uses: Iterable[GlobalUse]) -> str:
         for use in uses
     ]
     return table(("Global", "Verdict", "Place", "Arguments", "Times"), rows, numeric=(4,)) if rows else ""
-
-
-def proofs_table(proofs: Iterable[Proof]) -> str:
-    """What was proven of a written file."""
-    rows = [
-        (f'<span class="tone {tone}">{word}</span>', escaped(proof.says))
-        for proof in proofs
-        for word, tone in (proof_word(proof),)
-    ]
-    return table(("Proof", "What was measured"), rows)
 
 
 def tensor_rows(tensors: Iterable[TensorInfo]) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import own_target
-from inspector.browser.pieces import own_words, proofs_table
+from inspector.browser.pieces import own_words
 from inspector.errors import ExportError
 from inspector.exports.report import broken_line
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
+from inspector.render.page_report.proofs import proofs_table
 from inspector.units import counted, human_bytes
 
 if TYPE_CHECKING:

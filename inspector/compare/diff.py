@@ -100,18 +100,16 @@ def compare_checkpoints(
 
 
 def _with_verdicts(found: Diff, one: Operand, two: Operand, *, relatives: bool, numbers: bool) -> Diff:
-    if not numbers:
-        verdicts, failed = find_verdicts(found)
-        return replace(found, verdicts=verdicts, skipped=(*found.skipped, *failed))
-    from inspector.compare.fixed import find_evidence
-    from inspector.compare.relatives import find_relatives
+    if numbers and any(tensor.relation is Relation.CHANGED for tensor in found.tensors):
+        from inspector.compare.fixed import find_evidence
 
-    if any(tensor.relation is Relation.CHANGED for tensor in found.tensors):
         found = replace(found, evidence=find_evidence(found.tensors, one.checkpoint, one.by_name))
     verdicts, failed = find_verdicts(found)
     found = replace(found, verdicts=verdicts, skipped=(*found.skipped, *failed))
-    if not relatives:
+    if not (numbers and relatives):
         return found
+    from inspector.compare.relatives import find_relatives
+
     related, left, failed = find_relatives(found, one.checkpoint, two.checkpoint, one.by_name, two.by_name)
     skipped = (*found.skipped, *failed, *_not_examined(left))
     return replace(found, verdicts=(*found.verdicts, *related), skipped=skipped)

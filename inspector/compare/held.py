@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from inspector.checkpoint.data import iter_reused_chunks
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.layout import PACKED_LAYOUTS
 from inspector.checkpoint.types import Checkpoint, TensorInfo
-from inspector.compare.report import TensorSide
-from inspector.errors import ReadError
+from inspector.compare.report import Relation, TensorDiff, TensorSide
+from inspector.errors import InspectorError, ReadError
 from inspector.weights.meter import Meter
 
 #: Of each tensor at a time: both together stay in a processor's second cache.
@@ -113,3 +113,24 @@ def same_tile(x: Tile, y: Tile) -> bool:
     if one.nbytes == two.nbytes and not one.nbytes % 8:
         one, two = one.view(np.uint64), two.view(np.uint64)
     return np.array_equal(one, two)
+
+
+# What is said of a pair that is not the same: what it is, so far, is handed on.
+Unlike = Callable[[Held, Held, TensorDiff, Meter], TensorDiff]
+
+
+def held_against(a: Held, b: Held, meter: Meter, *, of_other_shape: Unlike, of_other_bytes: Unlike) -> TensorDiff:
+    """What b is to a. A pair that cannot be read is UNREAD, with the reason; raises only what progress raises."""
+    found = TensorDiff(a=a.side, b=b.side, relation=Relation.SAME)
+    if a.place == b.place:
+        return replace(found, note="one tensor of one file")
+    try:
+        if a.tensor.shape != b.tensor.shape:
+            return of_other_shape(a, b, found, meter)
+        if kind_of(a) == kind_of(b) and same_bytes(a, b, meter):
+            return found
+        return of_other_bytes(a, b, found, meter)
+    except InspectorError as error:
+        return replace(found, relation=Relation.UNREAD, note=error.says)
+    except (OSError, ValueError, MemoryError) as error:
+        return replace(found, relation=Relation.UNREAD, note=f"it could not be read: {error}")

@@ -12,11 +12,11 @@ import numpy as np
 from inspector.checkpoint.data import iter_reused_chunks, read_array
 from inspector.compare.casts import CastCheck
 from inspector.compare.dense import decode, is_sparse
-from inspector.compare.held import Held, Tile, equal_chunks, kind_of, raw_chunks, same_bytes, same_tile
+from inspector.compare.held import Held, Tile, equal_chunks, held_against, kind_of, raw_chunks, same_tile
 from inspector.compare.kernel import BLOCK, PairSums
 from inspector.compare.numbers import PairNumbers
 from inspector.compare.report import Relation, Reshape, TensorDiff
-from inspector.errors import InspectorError, ReadError
+from inspector.errors import ReadError
 from inspector.units import human_bytes
 from inspector.weights.decoded import find_decoder
 from inspector.weights.decoded.types import Decoded, TensorBytes
@@ -29,20 +29,8 @@ _MOST_AXES = 4
 
 
 def compare_pair(a: Held, b: Held, meter: Meter) -> TensorDiff:
-    """What b is to a. A pair that cannot be read is UNREAD, with the reason; raises only what progress raises."""
-    found = TensorDiff(a=a.side, b=b.side, relation=Relation.SAME)
-    if a.place == b.place:
-        return replace(found, note="one tensor of one file")
-    try:
-        if a.tensor.shape != b.tensor.shape:
-            return _reshaped(a, b, found, meter)
-        if kind_of(a) == kind_of(b) and same_bytes(a, b, meter):
-            return found
-        return _numbers(a, b, found, meter)
-    except InspectorError as error:
-        return replace(found, relation=Relation.UNREAD, note=error.says)
-    except (OSError, ValueError, MemoryError) as error:
-        return replace(found, relation=Relation.UNREAD, note=f"it could not be read: {error}")
+    """What b is to a, in numbers. Raises as `held_against`."""
+    return held_against(a, b, meter, of_other_shape=_reshaped, of_other_bytes=_numbers)
 
 
 def _numbers(a: Held, b: Held, found: TensorDiff, meter: Meter) -> TensorDiff:

@@ -117,11 +117,7 @@ def read_adapter_config(path: Path) -> dict[str, object]:
     kind = kind_of_path(path)
     place = (path if kind is PathKind.FOLDER else path.parent) / CONFIG
     if kind is PathKind.FILE:
-        source = PathSource(path)
-        try:
-            inside = config_inside(source)
-        finally:
-            source.close()
+        inside = config_inside(path)
         if inside:
             return inside
     if kind_of_path(place) is PathKind.NOTHING:
@@ -129,11 +125,19 @@ def read_adapter_config(path: Path) -> dict[str, object]:
     return parse_adapter_config(read_bytes(place, most_nbytes=_CONFIG_NBYTES))
 
 
-def config_inside(source: ByteSource, limits: Limits = DEFAULT_LIMITS) -> dict[str, object]:
-    """adapter_config.json in an archive of an adapter's folder, {} for any other file.
+def config_inside(path: Path, name: str = "") -> dict[str, object]:
+    """adapter_config.json in an archive of an adapter's folder, {} for any other file. name: for people.
 
     Raises as `read_adapter_config`.
     """
+    source = PathSource(path, name)
+    try:
+        return _config_in(source, DEFAULT_LIMITS)
+    finally:
+        source.close()
+
+
+def _config_in(source: ByteSource, limits: Limits) -> dict[str, object]:
     inside = look_inside(source, limits, at_end=False)
     for _ in range(_MOST_LEVELS):
         if inside is None or inside.stream is None:

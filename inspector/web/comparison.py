@@ -13,9 +13,9 @@ from inspector.compare.report import Diff, OtherChange, Relation, Side, TensorDi
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.render import compare_figures as plots
-from inspector.render.diff_words import largest_change, tensor_name, tensor_note
+from inspector.render.diff_words import both_shapes, both_types, largest_change, tensor_name, tensor_note
 from inspector.render.spreadsheet import csv_text
-from inspector.units import counted, human_bytes, human_shape
+from inspector.units import counted, human_bytes
 from inspector.web import jobs, measuring, reports, states
 from inspector.web.charts import draw_chart
 from inspector.web.session import Hand
@@ -123,14 +123,13 @@ def names_of(hand: Hand, state: StateDict | None, other: Hand, its: StateDict | 
 
 def _row(tensor: TensorDiff, names: Names) -> dict[str, object]:
     numbers = tensor.numbers
-    sides = [side for side in (tensor.a, tensor.b) if side is not None]
     named = {"Parameter": visible(agreed(*names, tensor.name))} if any(one.of for one in names) else {}
     return {
         "Tensor": visible(tensor_name(tensor)),
         **named,
         "What": str(tensor.relation),
-        "Shape": " -> ".join(dict.fromkeys(human_shape(side.shape) for side in sides)),
-        "Type": " -> ".join(dict.fromkeys(side.dtype for side in sides)),
+        "Shape": both_shapes(tensor),
+        "Type": both_types(tensor),
         "Relative L2": numbers.relative if numbers is not None and not numbers.one_sided else None,
         "Cosine": numbers.cosine if numbers is not None and not numbers.one_sided else None,
         "Changed %": 100 * numbers.changed / numbers.n if numbers is not None and numbers.n else None,

@@ -25,7 +25,7 @@ from inspector.web.text import plain
 
 _ROWS = 12
 _CUT = (CUT_SHORT.id, DAMAGED_DIRECTORY.id)
-# what tells to convert it here.
+# What tells to convert it here.
 _TAKEN_OUT = (WEIGHTS_ONLY_REFUSES.id, TORCHSCRIPT.id, TORCHSCRIPT_LEGACY.id, TORCH_PACKAGE.id)
 _TENSORS = 3
 _LONGEST = 200  # characters of a name that an address carries

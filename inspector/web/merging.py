@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from inspector.architectures.parts import is_adapter
-from inspector.checkpoint.source import PathSource
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError, InspectorError
 from inspector.jobs.job import Job
@@ -95,13 +94,7 @@ def _scale(hand: Hand, checkpoint: Checkpoint) -> Mapping[str, object] | None:
     if given is not None:
         return given
     path = the_store().get_path(hand.sha256) if checkpoint.format == "peft" else None
-    inside: Mapping[str, object] = {}
-    if path is not None:
-        source = PathSource(path, hand.name)
-        try:
-            inside = config_inside(source)
-        finally:
-            source.close()
+    inside = config_inside(path, hand.name) if path is not None else {}
     if inside:
         st.caption(plain(f"Its {_FILE} lies beside its weights: {_told(inside)}."))
         return inside

@@ -89,21 +89,20 @@ def show_for_onnx(*, here: str = "") -> None:
 
 def link_to_salvage(hand: session.Hand) -> None:
     """To the Convert page, where what is not whole is left out already: the link says that, and Write does it."""
-    st.page_link(
-        "pages/convert.py",
-        label="Convert what can be read",
-        icon=":material/content_cut:",
-        query_params={session.QUERY: hand.sha256, session.NAME_QUERY: hand.name, session.SALVAGE_QUERY: "1"},
-    )
+    _link_to_convert(hand, "Convert what can be read", {session.SALVAGE_QUERY: "1"})
 
 
 def link_without_broken(hand: session.Hand) -> None:
     """To the Convert page, whose box leaves out tensors that hold NaN or infinity."""
+    _link_to_convert(hand, "Convert without these tensors", {})
+
+
+def _link_to_convert(hand: session.Hand, label: str, more: dict[str, str]) -> None:
     st.page_link(
         "pages/convert.py",
-        label="Convert without these tensors",
+        label=label,
         icon=":material/content_cut:",
-        query_params={session.QUERY: hand.sha256, session.NAME_QUERY: hand.name},
+        query_params={session.QUERY: hand.sha256, session.NAME_QUERY: hand.name, **more},
     )
 
 

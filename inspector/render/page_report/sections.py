@@ -11,6 +11,7 @@ from inspector.render.answer_words import answer_word
 from inspector.render.html_text import escaped
 from inspector.render.page_report.depth import depth_figure
 from inspector.render.page_report.module_sizes import module_sizes
+from inspector.render.page_report.proofs import proofs_table
 from inspector.render.page_report.strip import fingerprint_strip
 from inspector.render.page_report.words import (
     LOADING_WORDS,
@@ -24,7 +25,6 @@ from inspector.render.page_report.words import (
     table,
     tone,
 )
-from inspector.render.proof_words import proof_word
 from inspector.units import counted, human_bytes, human_count, human_input, human_macs, human_shape, human_share
 
 # What is shown of lists that have no bound; the JSON has all.
@@ -182,12 +182,7 @@ def repair(report: FileReport) -> str:
     # The answers above count errors and warnings of the file itself; these are about loading it, in its answer's words.
     inside += "".join(card(finding, LOADING_WORDS) for finding in left[:_FINDINGS])
     if found.proofs:
-        proofs = [
-            (f'<span class="tone {tone}">{word}</span>', escaped(proof.says))
-            for proof in found.proofs
-            for word, tone in (proof_word(proof),)
-        ]
-        inside += "<h3>Verified</h3>" + table(("Proof", "What was measured"), proofs)
+        inside += f"<h3>Verified</h3>{proofs_table(found.proofs)}"
         failed = sum(proof.passed is False for proof in found.proofs)
         if failed:
             says = f"{counted(failed, 'proof fails', 'proofs fail')}: a repair like this is not written."
