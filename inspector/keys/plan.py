@@ -52,7 +52,7 @@ def draft(
     source = grow(leaves, names_only=names_only, in_order=keeps_order(leaves, ordered))
     goal = grow(places, names_only=names_only, in_order=keeps_order(places, target.ordered))
     made = Draft(source=source, target=goal, rules={rule.id: rule for rule in rules})
-    sides = Sides(leaves, places, ordered, target.ordered)
+    sides = Sides(leaves, places, ordered, target.ordered, target.ties)
     links, dropped, made.held = place(sides, source, goal, rules, questions)
     questions.take(inside)
     made.lost_order = lost_order(sides) if not links else ""

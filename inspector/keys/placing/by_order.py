@@ -32,12 +32,28 @@ _MOVE = Move(same_order.RULE.id, "place tensors by their order")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The file's tensors and the target's places, each in its own order. ordered: whether the container keeps it."""
+    """The file's tensors and the target's places, each in its own order. ordered: whether the container keeps it.
+
+    ties: places that are one tensor in the target, in groups.
+    """
 
     leaves: Sequence[Leaf]
     places: Sequence[Leaf]
     source_ordered: bool
     target_ordered: bool
+    ties: Sequence[Sequence[str]] = ()
+
+    @property
+    def untied(self) -> list[Leaf]:
+        """The places with one of each tie: the one that the file names, or else the first."""
+        named = {leaf.name for leaf in self.leaves}
+        there = {place.name for place in self.places}
+        gone: set[str] = set()
+        for tie in self.ties:
+            names = [name for name in tie if name in there]
+            kept = next((name for name in names if name in named), next(iter(names), ""))
+            gone.update(name for name in names if name != kept)
+        return [place for place in self.places if place.name not in gone]
 
 
 def why_no_order(sides: Sides) -> str:

@@ -157,9 +157,16 @@ def _reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
         if pair.ours.children or not (pair.ours.path and pair.theirs.path):
             continue
         # A layer that is known by its number alone is as many things as there are numbers.
-        if _NUMBER.search(pair.ours.path[-1]) or _NUMBER.search(pair.theirs.path[-1]):
+        if not (words_of(pair.ours.path[-1]) and words_of(pair.theirs.path[-1])):
             continue
-        ours, theirs = (_NUMBER.sub("0", ".".join(part.path)) for part in (pair.ours, pair.theirs))
+        one, other = (_NUMBER.findall(".".join(part.path)) for part in (pair.ours, pair.theirs))
+        if one == other:
+            continue  # block1.conv as stem.conv1: the count has moved
+        # Blocks are counted; the number in norm1 is of its name.
+        ours, theirs = (
+            ".".join((*(_NUMBER.sub("0", s) for s in part.path[:-1]), part.path[-1]))
+            for part in (pair.ours, pair.theirs)
+        )
         if read_as.setdefault(ours, theirs) != theirs:
             return True
     return False

@@ -75,11 +75,15 @@ def _own_link(link: Link, spelled: Spelled) -> Link:
 
 
 def _own_step(step: Step, spelled: Spelled) -> Step:
-    if not any(name in spelled for name in step.sources):
+    if not any(name in spelled for name in (*step.sources, *step.beside)):
         return step
-    names = [spelled[name][0].name if name in spelled else name for name in step.sources]
-    move = next(spelled[name][1] for name in step.sources if name in spelled)
-    own = replace(step, source=names[0], more=tuple(names[1:]))
+    names, beside = (
+        tuple(spelled[name][0].name if name in spelled else name for name in of) for of in (step.sources, step.beside)
+    )
+    own = replace(step, source=names[0], more=names[1:], beside=beside)
+    move = next((spelled[name][1] for name in step.sources if name in spelled), None)
+    if move is None:
+        return own
     if step.target is None:
         return own
     if not step.rule:

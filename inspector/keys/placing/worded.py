@@ -28,13 +28,16 @@ def words_of_both(sides: Sides, links: Sequence[Link], *, by_table_only: bool) -
 
     by_table_only: numbers are in question, which only a library's own table may answer.
     """
-    found = read_both(
-        sides.leaves,
-        sides.places,
-        computed=_computed(),
-        ordered=not why_no_order(sides),
-        by_table_only=by_table_only,
-    )
+
+    def read(places: Sequence[Leaf]) -> Worded | None:
+        ordered = not why_no_order(sides)
+        return read_both(sides.leaves, places, computed=_computed(), ordered=ordered, by_table_only=by_table_only)
+
+    found = read(sides.places)
+    if sides.ties and not (found and found.sure):
+        # A file may hold what the target ties once.
+        untied = read(sides.untied)
+        found = untied if untied and untied.sure else found
     if found is None:
         return None
     goes = {leaf.name: place.name for leaf, place in found.links}

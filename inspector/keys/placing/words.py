@@ -109,6 +109,14 @@ def read(path: Path, below: int) -> Reading:
 
 
 def _roles(path: Path) -> frozenset[str]:
+    # What only holds a layer, such as a wrapper's .module, has the role of what it holds.
+    while (
+        len(path) > 1
+        and (said := words_of(path[-1]))
+        and EMPTY.issuperset(said)
+        and _squashed(path[-1]) not in _BY_NAME
+    ):
+        path = path[:-1]
     plain = [_squashed(segment) for segment in path]
     for count in range(min(MOST_SEGMENTS, len(plain)), 0, -1):
         found = _BY_NAME.get(".".join(plain[-count:]))
