@@ -151,7 +151,16 @@ def by_words(
 
 
 def _reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
-    """Whether one name of the file's numbered blocks is another thing in one block than in the next."""
+    """Whether one name of the file's numbered blocks is another thing in one block than in the next.
+
+    What only one side counts is no row of alike blocks, such as the parts of a Sequential that the other side names: it
+    may be what stands outermost or innermost.
+    """
+    return all(_differs_by_block(pairs, innermost) for innermost in (False, True))
+
+
+def _differs_by_block(pairs: Sequence[Counterpart], innermost: bool) -> bool:
+    """The same with the counts that only one side has taken for names. innermost: which of the file's are these."""
     read_as: dict[str, str] = {}
     for pair in pairs:
         if pair.ours.children or not (pair.ours.path and pair.theirs.path):
@@ -159,17 +168,23 @@ def _reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
         # A layer that is known by its number alone is as many things as there are numbers.
         if not (words_of(pair.ours.path[-1]) and words_of(pair.theirs.path[-1])):
             continue
-        one, other = (_NUMBER.findall(".".join(part.path)) for part in (pair.ours, pair.theirs))
-        if one == other:
-            continue  # block1.conv as stem.conv1: the count has moved
-        # Blocks are counted; the number in norm1 is of its name.
-        ours, theirs = (
-            ".".join((*(_NUMBER.sub("0", s) for s in part.path[:-1]), part.path[-1]))
-            for part in (pair.ours, pair.theirs)
-        )
+        own, there = _counters(pair.ours.path), _counters(pair.theirs.path)
+        more = max(0, len(own) - len(there))
+        ours = _in_any_block(pair.ours.path, own[: len(own) - more] if innermost else own[more:])
+        theirs = _in_any_block(pair.theirs.path, there)
         if read_as.setdefault(ours, theirs) != theirs:
             return True
     return False
+
+
+def _counters(path: Path) -> list[int]:
+    """Which segments count blocks. The number in norm1 is of its name, and so is that in conv1.norm."""
+    own = len(path) - (1 if len(path) < 2 or path[-2].isdigit() else 2)
+    return [n for n in range(own) if _NUMBER.search(path[n])]
+
+
+def _in_any_block(path: Path, counters: Sequence[int]) -> str:
+    return ".".join(_NUMBER.sub("0", segment) if n in counters else segment for n, segment in enumerate(path))
 
 
 def _crossed(pair: Counterpart) -> bool:

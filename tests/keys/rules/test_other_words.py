@@ -230,3 +230,40 @@ def test_a_token_is_no_key_and_a_policy_is_the_actor(file_of, target_of, placed_
         report = diagnose(file_of(ours, ordered=False), target_of(goal))
         assert report.plan.complete
         assert placed_as(report) == {t: t.replace("actor", pi).replace("critic", vf) for t in goal}
+
+
+def test_a_word_is_not_read_as_another_in_the_next_block(file_of, target_of):
+    """A wrapper around one block's norm must not turn the two norms of that block round."""
+    shapes = llama_tiny(2)
+    words = (("input_layernorm", "norm1"), ("post_attention_layernorm", "ffn_norm"), ("self_attn", "sa"))
+    truth = {renamed(name, words): name for name in shapes}
+    truth["model.layers.1.ffn_norm.model.weight"] = truth.pop("model.layers.1.ffn_norm.weight")
+    plan = diagnose(file_of({new: shapes[old] for new, old in truth.items()}), target_of(shapes)).plan
+    assert plan.complete and moved(plan) == truth
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("norm1", "post_attention_layernorm"), ("ffn_norm", "input_layernorm")])
+def test_what_only_holds_a_layer_takes_no_role_from_it(ours, theirs):
+    plain = read(("layers", "1", ours), 2)
+    for holder in ("model", "module"):
+        held = read(("layers", "1", ours, holder), 2)
+        assert held.roles == plain.roles and relation(held, read(("layers", "1", theirs), 2)) == relation(
+            plain, read(("layers", "1", theirs), 2)
+        )
+
+
+def test_numbered_parts_that_the_target_names_are_no_row_of_blocks(file_of, target_of):
+    part = {"conv1.weight": (8, 8, 3, 3), "conv2.weight": (4, 8, 3, 3), "bn1.weight": (8,), "bn1.bias": (8,)}
+    more = {"conv1.weight": (6, 4, 1, 1), "conv1.bias": (6,)}
+    goal = {f"encoder.{n}": s for n, s in part.items()} | {f"decoder.{n}": s for n, s in more.items()}
+    ours = {f"module.0.{n}": s for n, s in part.items()} | {f"module.1.{n}": s for n, s in more.items()}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and list(moved(plan).items()) == list(zip(ours, goal, strict=True))
+
+
+def test_a_count_that_moved_into_the_word_stays_the_count(file_of, target_of):
+    goal = {"stem.conv1.weight": (8, 3, 3, 3), "stem.bn1.weight": (8,), "stem.bn1.bias": (8,)}
+    goal |= {"stem.conv2.weight": (8, 8, 3, 3), "stem.bn2.weight": (8,), "stem.bn2.bias": (8,)}
+    truth = {re.sub(r"stem\.(conv|bn)(\d)", r"block\2.\1", name): name for name in goal}
+    plan = diagnose(file_of({new: goal[old] for new, old in truth.items()}), target_of(goal)).plan
+    assert plan.complete and moved(plan) == truth

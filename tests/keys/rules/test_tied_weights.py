@@ -109,3 +109,34 @@ def test_a_head_of_its_own_is_never_lost_in_silence(tmp_path, target_of, monkeyp
 def test_tied_files_and_targets_alike_are_untouched(file_of, target_of):
     for net in (BODY, WHOLE):
         assert diagnose(file_of(net), target_of(net)).plan.rules == ()
+
+
+def test_what_the_target_ties_may_stand_in_the_file_once_under_a_third_name(tmp_path):
+    """The shared layer itself, where the target lists it in both blocks."""
+    shared = torch.rand(12, 12)
+    own = {f"block{n}.out.weight": torch.rand(8, 12) for n in (1, 2)}
+    torch.save({"shared.weight": shared, **own}, tmp_path / "a.pth")
+    torch.save({"block1.shared.weight": shared, "block2.shared.weight": shared, **own}, tmp_path / "b.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    plan = diagnose(checkpoint, target_of_checkpoint(open_checkpoint(tmp_path / "b.pth"), "b")).plan
+    assert plan.complete and not plan.needs_accept
+    made = apply_plan(checkpoint, plan)
+    assert made["block1.shared.weight"] is made["block2.shared.weight"] and torch.equal(
+        made["block1.shared.weight"], shared
+    )
+
+
+def test_a_copy_is_compared_with_what_the_file_calls_it(tmp_path):
+    """Flax's spelling of the embedding, and a head beside it that the target has not: the file's own name is asked."""
+    table = torch.rand(7, 4)
+    state = {"params/model/embed_tokens/embedding": table, "params/model/norm/scale": torch.rand(4)}
+    state |= {"params/model/fc/kernel": torch.rand(4, 6), "params/lm_head/weight": table.clone()}
+    torch.save(state, tmp_path / "a.pth")
+    goal = {"model.embed_tokens.weight": table, "model.norm.weight": torch.rand(4), "model.fc.weight": torch.rand(6, 4)}
+    torch.save(goal, tmp_path / "b.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    target = target_of_checkpoint(open_checkpoint(tmp_path / "b.pth"), "b")
+    plan = diagnose(checkpoint, target, choose={"transposed-shapes": "transposed"}).plan
+    beside = [name for step in plan.steps for name in step.beside]
+    assert beside == ["params/model/embed_tokens/embedding"]
+    assert torch.equal(apply_plan(checkpoint, plan)["model.embed_tokens.weight"], table)
