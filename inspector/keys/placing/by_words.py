@@ -10,7 +10,7 @@ much the next best is worse. Where that is too little nothing is placed: these a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -121,7 +121,9 @@ def by_words(
     rest_ours = sum(p.size for p in found.ours) - sum(a.size for a, _, _ in resized)
     rest_theirs = sum(p.size for p in found.theirs) - sum(b.size for _, b, _ in resized)
     # What is only a part may be of another network: its words are no proof.
-    loose = loose or bool(rest_ours or rest_theirs) or not all(_counts(pair, ours, theirs) for pair in found.pairs)
+    loose = loose or bool(rest_ours or rest_theirs)
+    rows = _Rows(ours), _Rows(theirs)
+    loose = loose or not all(_counts(pair, *rows) for pair in found.pairs)
     contradicted = (
         any(pair.points < 0 for pair in found.pairs)
         or not _monotone(found.pairs)
@@ -211,7 +213,26 @@ def _half_bare(pair: Counterpart) -> bool:
     return one is not other and not read(pair.ours.path, 0).roles & read(pair.theirs.path, 0).roles
 
 
-def _counts(pair: Counterpart, ours: Part, theirs: Part) -> bool:
+class _Rows:
+    """The rows of counted modules of one side, each looked at once."""
+
+    def __init__(self, root: Part) -> None:
+        self._root = root
+        self._known: dict[tuple[Path, str], tuple[list[int], bool]] = {}
+
+    def of(self, above: Path, stem: str) -> tuple[list[int], bool]:
+        """The numbers of a row, and whether no two of it hold the same."""
+        if (above, stem) not in self._known:
+            node = self._root
+            for segment in above:
+                node = node.children[segment]
+            found = {s: n[1] for s in node.children if (n := _numbered(s)) and n[0] == stem}
+            bags = {node.children[s].bag for s in found}
+            self._known[above, stem] = sorted(found.values()), 1 < len(bags) == len(found)
+        return self._known[above, stem]
+
+
+def _counts(pair: Counterpart, ours: _Rows, theirs: _Rows) -> bool:
     """Whether a block that has another number is one of a row that is counted from 0 or 1 without a gap.
 
     Else it may be one of some blocks of a deeper network, unless no two of the row hold the same: what each of them
@@ -220,17 +241,11 @@ def _counts(pair: Counterpart, ours: Part, theirs: Part) -> bool:
     if not pair.ours.children or not pair.ours.path or not pair.theirs.path:
         return True
     sides = []
-    for part, root in ((pair.ours, ours), (pair.theirs, theirs)):
-        at = next((n for n in range(len(part.path), 0, -1) if _numbered(part.path[n - 1])), 0)
-        if not at:
+    for part, rows in ((pair.ours, ours), (pair.theirs, theirs)):
+        at, row = next(((n, r) for n in range(len(part.path), 0, -1) if (r := _numbered(part.path[n - 1]))), (0, None))
+        if row is None:
             return True
-        row = _numbered(part.path[at - 1])
-        node = root
-        for segment in part.path[: at - 1]:
-            node = node.children[segment]
-        found = {s: n[1] for s in node.children if (n := _numbered(s)) and row and n[0] == row[0]}
-        bags = {node.children[s].bag for s in found}
-        sides.append((row[1] if row else 0, sorted(found.values()), 1 < len(bags) == len(found)))
+        sides.append((row[1], *rows.of(part.path[: at - 1], row[0])))
     if sides[0][0] == sides[1][0] or all(apart for _, _, apart in sides):
         return True
     return all(numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1 for _, numbers, _ in sides)
@@ -311,10 +326,15 @@ def _numbered(segment: str) -> tuple[str, int] | None:
 
 def _resized(found: Mapping) -> list[tuple[Part, Part, float]]:
     """A last or first layer of another width: one module left on each side that differs in one axis of its weight."""
+    like: dict[Hashable, list[tuple[int, Part]]] = {}
+    for n, part in enumerate(found.theirs):
+        for key in _but_one_axis(part):
+            like.setdefault(key, []).append((n, part))
     candidates = []
     for one in found.ours:
-        for other in found.theirs:
-            if set(one.leaves) == set(other.leaves) and _one_axis(one, other):
+        near = {n: other for key in _but_one_axis(one) for n, other in like.get(key, ())}
+        for _, other in sorted(near.items()):
+            if _one_axis(one, other):
                 points = relation(read(one.path, 0), read(other.path, 0))
                 if points >= 0:
                     candidates.append((one, other, points))
@@ -326,6 +346,14 @@ def _resized(found: Mapping) -> list[tuple[Part, Part, float]]:
         if all(points - x[2] >= LEAST_MARGIN for x in rivals):
             chosen.append((one, other, points))
     return chosen
+
+
+def _but_one_axis(part: Part) -> Iterator[Hashable]:
+    """What must be equal for the weight's first axis, or its second, to be all that differs."""
+    weight = part.leaves.get("weight")
+    if weight is not None and weight.shape is not None and len(weight.shape) > 1:
+        for axis in (0, 1):
+            yield frozenset(part.leaves), axis, weight.shape[:axis], weight.shape[axis + 1 :]
 
 
 def _one_axis(one: Part, other: Part) -> bool:

@@ -9,7 +9,7 @@ to the plan's names: the sides are only read so, and only a sure reading counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from inspector.keys.placing.synonyms import WORDS
 from inspector.keys.placing.tree import Leaf
@@ -188,11 +188,37 @@ def _spelled_alike(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """The file's names with the target's spelling of a word that only one letter tells from it, on either side once."""
     here = {segment for name in ours for segment in name.split(".")[:-1]}
     there = {segment for name in theirs for segment in name.split(".")[:-1]}
-    near = [(a, b) for a in here - there for b in there - here if _is_misspelt(a, b)]
+    near = _misspelt(here - there, there - here)
     known = {a: b for a, b in near if sum(x == a for x, _ in near) == 1 == sum(y == b for _, y in near)}
     if not known:
         return list(ours)
     return [".".join(known.get(segment, segment) for segment in name.split(".")) for name in ours]
+
+
+def _misspelt(ours: Iterable[str], theirs: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of names in which all words but one are equal, and that one is misspelt.
+
+    Only those are compared that could be: a pair each of thousands of names would take longer than all the rest.
+    """
+    known: dict[tuple[Hashable, ...], list[tuple[str, str]]] = {}
+    for name in theirs:
+        for place, word in _words_in(name):
+            known.setdefault(place, []).append((name, word))
+    return [
+        (name, other)
+        for name in ours
+        for place, word in _words_in(name)
+        for other, its in known.get(place, ())
+        if word != its and _is_misspelt(word, its)
+    ]
+
+
+def _words_in(name: str) -> Iterator[tuple[tuple[Hashable, ...], str]]:
+    """Each long word of a name after what must be equal around it: the rest, its first letter and its last."""
+    pieces = re.findall(r"[a-z]+|[0-9]+", name.lower())
+    for at, word in enumerate(pieces):
+        if len(word) >= _SHORTEST:
+            yield (tuple(pieces[:at]), word[0], word[-1], tuple(pieces[at + 1 :])), word
 
 
 def _is_misspelt(one: str, other: str) -> bool:
@@ -200,14 +226,8 @@ def _is_misspelt(one: str, other: str) -> bool:
 
     Another letter is another word (content and context), and so is another beginning (typical and atypical) or end.
     """
-    ours, theirs = (re.findall(r"[a-z]+|[0-9]+", name.lower()) for name in (one, other))
-    if len(ours) != len(theirs):
-        return False
-    apart = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
-    if len(apart) != 1:
-        return False
-    short, long = sorted(apart[0], key=len)
-    if len(short) < _SHORTEST or (short in WORDS and long in WORDS) or (short[0], short[-1]) != (long[0], long[-1]):
+    short, long = sorted((one, other), key=len)
+    if short in WORDS and long in WORDS:
         return False
     if len(long) == len(short) + 1:
         return any(long[:i] + long[i + 1 :] == short for i in range(1, len(long) - 1))
