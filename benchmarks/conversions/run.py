@@ -30,7 +30,7 @@ from inspector.errors import InspectorError
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import Ambiguity, Evidence, KeyReport, Step
-from inspector.keys.rules import other_library, other_words
+from inspector.keys.rules import inverted_residuals, other_library, other_words
 
 MOST_ROUNDS = 12
 MOST_TRIED = 96
@@ -237,7 +237,7 @@ def _by(step: Step) -> str:
     rules = {step.rule, *step.also}
     if step.source is None:
         return "filled"
-    if other_library.RULE.id in rules:
+    if not rules.isdisjoint((other_library.RULE.id, inverted_residuals.RULE.id)):
         return "table"
     if other_words.RULE.id in rules or step.evidence is Evidence.WORDS:
         return "words"

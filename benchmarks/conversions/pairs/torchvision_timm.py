@@ -73,6 +73,7 @@ def _swin_v2() -> Pair:
 
 def pairs() -> Iterator[Pair]:
     yield _swin_v2()
+    yield _two("MobileNet v2", "mobilenet_v2", "mobilenetv2_100")
     yield _two("EfficientNet v2-S", "efficientnet_v2_s", "efficientnetv2_s")
     yield _two("MobileNet v3 large", "mobilenet_v3_large", "mobilenetv3_large_100")
     yield _two("RegNetY 400MF", "regnet_y_400mf", "regnety_004")

@@ -26,6 +26,7 @@ from inspector.keys.rules import (
     index_shift,
     inflated_kernels,
     inner_order,
+    inverted_residuals,
     joined_segments,
     matrix_aliases,
     mlp_names,
@@ -59,6 +60,7 @@ from inspector.keys.rules.entry import Rule
 
 RULES: tuple[Rule, ...] = (
     other_library.RULE,
+    inverted_residuals.RULE,
     flax_collections.RULE,
     separators.RULE,
     truncated_names.RULE,

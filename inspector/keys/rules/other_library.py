@@ -179,7 +179,7 @@ def translate(name: str, number: int, to_timm: bool) -> str:
 
 def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
     """The names that timm has for a side whose names are all torchvision's of one family; None where they are not."""
-    prefix = _wrapper(side)
+    prefix = wrapper_of(side)
     names = [leaf.name.removeprefix(prefix) for leaf in side]
     for number, dialect in enumerate(DIALECTS):
         own, other = dialect.anchors
@@ -196,7 +196,7 @@ def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     weights = [leaf for leaf in leaves if not is_counter(leaf)]
     theirs = {place.name: place for place in places if not is_counter(place)}
-    prefix = _wrapper(weights)
+    prefix = wrapper_of(weights)
     here, there = sorted(leaf.name for leaf in weights), sorted(theirs)
     for number, dialect in enumerate(DIALECTS):
         for to_timm in (True, False):
@@ -224,7 +224,7 @@ def _any_begins(ordered: Sequence[str], start: str) -> bool:
     return at < len(ordered) and ordered[at].startswith(start)
 
 
-def _wrapper(weights: Sequence[Leaf]) -> str:
+def wrapper_of(weights: Sequence[Leaf]) -> str:
     """One segment before all names ("module."), "" without one; taking it off is another rule's."""
     first = {leaf.name.partition(".")[0] for leaf in weights}
     return f"{first.pop()}." if len(first) == 1 and all("." in leaf.name for leaf in weights) else ""
