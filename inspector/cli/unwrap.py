@@ -9,6 +9,7 @@ from inspector.cli.output import (
     Ema,
     Output,
     Overwrite,
+    Salvage,
     ShardSize,
     WriterName,
     check_output,
@@ -30,6 +31,7 @@ def unwrap(
     ema: Ema = False,
     writer: WriterName = "",
     shard_size: ShardSize = "",
+    salvage: Salvage = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> int:
@@ -49,6 +51,7 @@ def unwrap(
             where,
             writer=writer_for(where, writer, shard_size),
             shard_nbytes=shard_nbytes(shard_size),
+            salvage=salvage,
             overwrite=overwrite,
             progress=progress_bar("writing"),
         )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError
+from inspector.keys.apply import whole_and_cut
 from inspector.units import counted
 from inspector.web import next_steps, reports, writing
 from inspector.web.session import Hand
@@ -51,14 +51,19 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
         return
     st.markdown("**Or without a target**")
     st.caption(plain(f"{found.says} {found.proof}"))
-    cut = sum(1 for tensor in found.state.tensors if fraction_lost(tensor, checkpoint.storages) > 0)
+    cut = len(whole_and_cut(checkpoint, found.state.tensors)[1])
     if cut:
         total = counted(len(found.state.tensors), "tensor")
         st.warning(plain(f"{cut:,} of {total} are not whole in {hand.name}."), icon=":material/content_cut:")
         next_steps.show_for_cut(hand)
-        return
+        if cut == len(found.state.tensors) or not st.checkbox(
+            plain(f"A part is enough: leave out {counted(cut, 'tensor')} that the file does not hold whole"),
+            key="unwrap-salvage",
+        ):
+            return
     options = writing.choose_options("unwrap-")
-    slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
-    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_unwrapped"
-    job = writing.as_is(hand, found.state)
+    slot = f"unwrapped/{hand.sha256}/{state.path}/{options}/{cut}"
+    ending = "partial" if cut else "unwrapped"
+    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_{ending}"
+    job = writing.as_is(hand, found.state, salvage=bool(cut))
     writing.write_button(slot, lambda: writing.write(job, options, name="unwrapped", stem=stem), key="unwrap-write")
