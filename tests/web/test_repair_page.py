@@ -286,6 +286,23 @@ def test_of_half_a_file_what_is_whole_is_written_under_clean_names_and_called_a_
     assert "strict=False" in lines and "'2.weight'" in lines
 
 
+def test_what_every_key_begins_with_is_offered_and_dropped_only_when_said(app: AppTest, tmp_path: Path) -> None:
+    tensors = {f"net.{i}.weight": torch.rand(3, 5 + i) for i in range(3)}
+    _open(app, tensors, tmp_path)
+    (box,) = [one for one in app.radio if one.key.startswith("own-prefix")]
+    assert 'Every key begins with "net."' in box.label.replace("\\", "") and box.value == ""
+    assert not any("Write and verify" in button.label for button in app.button)
+    box.set_value("net").run()
+    assert any("dropped from 3 names" in one.value and "no target was given" in one.value for one in app.caption)
+    app.button(key="unwrap-write").click().run()
+    finish(app)
+    assert not app.exception
+    (made,) = uploads.the_store().exports.rglob("*.safetensors")
+    held = load_file(made)
+    assert set(held) == {f"{i}.weight" for i in range(3)}
+    assert all(torch.equal(held[f"{i}.weight"], tensors[f"net.{i}.weight"]) for i in range(3))
+
+
 def test_after_an_export_the_code_loads_what_was_downloaded(app: AppTest, tmp_path: Path, monkeypatch: Any) -> None:
     shapes = {"0.weight": (2, 3), "0.bias": (2,)}
     _open(app, {f"module.{n}": torch.ones(s) for n, s in shapes.items()}, tmp_path)
