@@ -58,8 +58,8 @@ elif state is not None and merging.is_adapters(state):
 elif checkpoint.weights is not None:
     recognition, another = reports.recognition_of(hand), reports.why_another(hand)
     unknown = bool(another) or recognition.best is None
-    wrapped = unknown and unwrapping.is_wrapped(hand, state or checkpoint.weights)
-    next_steps.show_for_unknown(recognition, another=another, wrapped=wrapped, is_module=checkpoint.weights.is_module)
+    off = unwrapping.what_comes_off(hand, state or checkpoint.weights) if unknown else ""
+    next_steps.show_for_unknown(recognition, another=another, off=off, is_module=checkpoint.weights.is_module)
 
 if checkpoint.weights is not None:
     sizes, values = st.columns(2)

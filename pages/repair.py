@@ -124,17 +124,20 @@ elif plan is not None and plan.complete:
     against = proofs.ask_against(hand)
     written = False
     with download:
-        st.header("The repaired file")
+        st.header("The part as a file" if plan.partial else "The repaired file")
         with said():
             written = show_export(hand, plan, target, asked, against)
     if written:
         st.caption("The proofs stand above, with the file that was written: these and its reading back.")
     with said():
         if not written:
-            proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs")
-    st.header("Python")
-    with said():
-        python.show_code(plan, hand.name, target.spec)
+            proved = proofs.verified(hand, plan, target, asked, against)
+            proof_table(proved, "How", "proofs", of_part=plan.partial)
+    # No lines load a file cut short; those for what is written of it stand with that.
+    if not plan.lost:
+        st.header("Python")
+        with said():
+            python.show_code(plan, hand.name, target.spec)
 if plan is not None:
     lists.show_plan(plan, state, target, stem_of(hand.name, checkpoint, state.path))
 another = reports.why_another(hand, state) if plan is None or not plan.complete else ""

@@ -12,6 +12,7 @@ from inspector.cli.output import (
     Ema,
     Output,
     Overwrite,
+    Salvage,
     ShardSize,
     WriterName,
     check_output,
@@ -30,9 +31,7 @@ def convert(
     writer: WriterName = "",
     dtype: Dtype = "",
     shard_size: ShardSize = "",
-    salvage: Annotated[
-        bool, typer.Option("--salvage", help="Of a file cut short, write what is whole; lists the rest.")
-    ] = False,
+    salvage: Salvage = False,
     without_broken: Annotated[
         bool, typer.Option("--without-broken", help="Leave out tensors that hold NaN or infinity; lists them.")
     ] = False,

@@ -24,7 +24,10 @@ Choose = Annotated[
 
 Partial = Annotated[
     bool,
-    typer.Option("--partial", help="A part is enough: what the file lacks stays at the model's initial value, listed."),
+    typer.Option(
+        "--partial",
+        help="A part is enough: what the file lacks or holds cut short stays at the model's initial value, listed.",
+    ),
 ]
 
 

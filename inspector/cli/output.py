@@ -37,6 +37,7 @@ ShardSize = Annotated[
         "--shard-size", metavar="SIZE", help="Write OUT as a folder of shards of this size, e.g. 2GB, with an index."
     ),
 ]
+Salvage = Annotated[bool, typer.Option("--salvage", help="Of a file cut short, write what is whole; lists the rest.")]
 Ema = Annotated[bool, typer.Option("--ema", help="Take the averaged weights (EMA, SWA) of the file.")]
 
 _TORCH_ENDINGS = {".pt", ".bin", ".ckpt", ".tar", ".th"}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from inspector.cli.options import File, Json, State, open_file, progress_bar, show
 from inspector.cli.output import (
     Ema,
     Output,
     Overwrite,
+    Salvage,
     ShardSize,
     WriterName,
     check_output,
@@ -18,6 +21,7 @@ from inspector.cli.output import (
     writer_for,
 )
 from inspector.errors import ExportError
+from inspector.shell_lines import join_words, option_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,6 +34,11 @@ def unwrap(
     ema: Ema = False,
     writer: WriterName = "",
     shard_size: ShardSize = "",
+    drop_prefix: Annotated[
+        str,
+        typer.Option("--drop-prefix", metavar="NAME", help="Take this off, too: every name must begin with NAME."),
+    ] = "",
+    salvage: Salvage = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> int:
@@ -42,13 +51,15 @@ def unwrap(
     checkpoint = open_file(file)
     try:
         chosen, joined = (None, 0) if state or ema else only_weights(checkpoint)
-        found = unwrapped(chosen or state_to_write(checkpoint, state, ema=ema), joined=joined)
+        given = chosen or state_to_write(checkpoint, state, ema=ema)
+        found = unwrapped(given, joined=joined, prefix=drop_prefix.rstrip("."))
         written = export_as_is(
             checkpoint,
             found.state,
             where,
             writer=writer_for(where, writer, shard_size),
             shard_nbytes=shard_nbytes(shard_size),
+            salvage=salvage,
             overwrite=overwrite,
             progress=progress_bar("writing"),
         )
@@ -62,13 +73,20 @@ def unwrap(
         from inspector.render.text import pairs, safe
 
         done = found.says or "Nothing was wrapped around them: the names are as they were."
-        return Group(pairs([("Unwrapped", safe(done)), ("Proof", found.proof)]), export_text(written))
+        rows = [("Unwrapped", safe(done)), ("Proof", found.proof)]
+        if found.shared and not drop_prefix:
+            option = join_words(option_words("--drop-prefix", found.shared[-1]))
+            rows.append(
+                ("Offer", safe(f'Every name begins with "{found.shared[-1]}.". If that is no part of it: {option}'))
+            )
+        return Group(pairs(rows), export_text(written))
 
     report = {
         "opened": found.opened,
         "joined": found.joined,
         "dropped": found.dropped,
         "left_out": found.left_out,
+        "shared": found.shared,
         "proof": found.proof,
     }
     show({"export": written, "unwrapped": report}, text, as_json=json)

@@ -181,7 +181,7 @@ def _plan(source: Operand, target: Operand) -> RepairPlan | None:
     alone = replace(target.checkpoint, state_dicts=(chosen,))
     try:
         goal = target_of_checkpoint(alone, "the other file")
-        return diagnose(source.checkpoint, goal, state=source.state, partial=True).plan
+        return diagnose(source.checkpoint, goal, state=source.state, partial=True, names_alone=True).plan
     except InspectorError:
         return None
 

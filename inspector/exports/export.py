@@ -14,7 +14,7 @@ from inspector.architectures.types import Target
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import ExportError, KeysDoNotFit, ReadError, UsageError
 from inspector.exports.cast import Cast
-from inspector.exports.left_behind import left_behind, provenance, unshown
+from inspector.exports.left_behind import left_behind, provenance, unshown, why_dropped
 from inspector.exports.plan_checks import MODEL_NBYTES, PlanChecks, model_is_built
 from inspector.exports.report import ExportReport
 from inspector.exports.sources import stream_of_plan
@@ -106,6 +106,7 @@ def export_repaired(
                 repaired_from=checkpoint.origin.name,
                 repaired_for=plan.target,
                 repaired_by="; ".join(use.says for use in plan.rules) or "no change of names",
+                **_share(plan, target),
             ),
             checks=checks if built is None else None,
             shard_nbytes=shard_nbytes,
@@ -123,7 +124,7 @@ def export_repaired(
     state = state_of(checkpoint, plan)
     used = {name for step in plan.steps if step.target is not None for name in step.sources}
     lost = left_behind(checkpoint, state, entry)
-    lost += tuple(f"{s.source}: left out" for s in plan.steps if s.kind is StepKind.DROP)
+    lost += tuple(f"{s.source}: {why_dropped(s)}" for s in plan.steps if s.kind is StepKind.DROP)
     lost += unshown(checkpoint, [t for t in state.tensors if t.name in used])
     return replace(
         report,
@@ -131,3 +132,10 @@ def export_repaired(
         stays_initial=plan.missing if plan.partial else (),
         cast=cast.report if cast is not None else None,
     )
+
+
+def _share(plan: RepairPlan, target: Target) -> dict[str, str]:
+    """What a part says of itself in the written file."""
+    if not plan.partial:
+        return {}
+    return {"partial": f"{len(target.tensors) - len(plan.missing)} of {len(target.tensors)} tensors"}

@@ -8,6 +8,8 @@ from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import span_of
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.exports.writers.entry import Writer
+from inspector.keys.cut_file import NOT_WHOLE
+from inspector.keys.report import Step
 from inspector.units import counted, human_bytes
 
 _STATES = {
@@ -41,6 +43,11 @@ def left_behind(checkpoint: Checkpoint, state: StateDict, entry: Writer) -> tupl
     if state.is_module:
         lost.append(f"the module object itself ({state.kind}); its tensors are kept")
     return tuple(dict.fromkeys(lost))
+
+
+def why_dropped(step: Step) -> str:
+    """Why a tensor that a plan leaves out is not in the new file."""
+    return "not whole in the file" if step.reason == NOT_WHOLE else "left out"
 
 
 def provenance(checkpoint: Checkpoint, entry: Writer, **further: str) -> dict[str, str]:

@@ -67,6 +67,11 @@ class ExportReport:
     broken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_part(self) -> bool:
+        """Whether tensors of the network are not in what was written."""
+        return bool(self.stays_initial or self.left_out)
+
 
 def broken_line(broken: Sequence[str]) -> str:
     """What an export carries along, in one sentence. broken: `BrokenTensor.says` of each."""

@@ -22,6 +22,7 @@ from inspector.checkpoint.torch_bridge import raw_of
 from inspector.checkpoint.types import Checkpoint
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.errors import ExportError, InspectorError, KeysDoNotFit
+from inspector.exports.left_behind import why_dropped
 from inspector.exports.optimizer import GROUPS_BY_KIND, find_staying, plan_optimizers, state_dict_of
 from inspector.exports.plain import NotPlain, plain_of, text_key
 from inspector.exports.report import ExportReport, WrittenFile
@@ -77,7 +78,7 @@ def export_training(
         raise ExportError(f"Nothing was written. {error.says}", hint=error.hint) from error
     made = _rebuild(checkpoint, plan, weights, goings)
     lost = [*made.lost, *(says for going in goings for says in going.dropped)]
-    lost += [f"{s.source}: left out" for s in plan.steps if s.kind is StepKind.DROP]
+    lost += [f"{s.source}: {why_dropped(s)}" for s in plan.steps if s.kind is StepKind.DROP]
     if not destination.parent.is_dir():
         raise ExportError(f"The folder of {destination.name} does not exist.", hint="Make it first.")
     with new_export(destination, ".pth", overwrite=overwrite) as temporary:

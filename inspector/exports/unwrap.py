@@ -1,7 +1,8 @@
 """A file's weights without what is wrapped around them, and without any target.
 
 The dicts around the state dict are opened and the segments that tools put into names are dropped, as far as the names
-alone tell: "module", which people choose too, only where every name begins with it.
+alone tell: "module", which people choose too, only where every name begins with it. What else every name begins with
+("net.", "backbone.model.") may be a wrapper of somebody's own or a part of the network: it comes off only where asked.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from inspector.units import counted
 _AMBIGUOUS = "module"
 _SURE = WRAPPER_SEGMENTS - {_AMBIGUOUS}
 
+# Of what every name begins with; deeper ones are a network's own nesting.
+_MOST_SHARED = 4
+
 _NO_TARGET = "Whether a model takes them was not asked: no target was given."
 
 
@@ -30,13 +34,15 @@ _NO_TARGET = "Whether a model takes them was not asked: no target was given."
 class Unwrapped:
     """state: the tensors under their new names, the same numbers. opened: the keys that led to it. dropped: (segment,
     from how many names). left_out: counters that a tool kept beside the wrapped names. joined: how many groups of
-    tensors, one per part of the network, became one."""
+    tensors, one per part of the network, became one. shared: what every name begins with and was left, the shortest
+    first ("backbone", "backbone.model")."""
 
     state: StateDict
     opened: tuple[str, ...]
     dropped: tuple[tuple[str, int], ...]
     left_out: tuple[str, ...]
     joined: int = 0
+    shared: tuple[str, ...] = ()
 
     @property
     def proof(self) -> str:
@@ -60,9 +66,45 @@ class Unwrapped:
         return f"{whole[0].upper()}{whole[1:]}." if whole else ""
 
 
-def unwrap(state: StateDict, *, joined: int = 0) -> Unwrapped:
-    """joined: of how many groups it was made (`only_weights`). Raises ExportError where two tensors would get one
-    name, or where it cannot be told which tool put "module" before some of them."""
+def unwrap(state: StateDict, *, joined: int = 0, prefix: str = "") -> Unwrapped:
+    """joined: of how many groups it was made (`only_weights`). prefix: what the user says comes off, too, in front of
+    every name once the wrappers are off. Raises ExportError where two tensors would get one name, where it cannot be
+    told which tool put "module" before some of them, and where a name does not begin with the prefix."""
+    found = _without_wrappers(state, joined)
+    shared = _shared_prefixes(found.state)
+    if not prefix:
+        return replace(found, shared=shared)
+    begins = f"{prefix}."
+    other = next((t.name for t in found.state.tensors if not t.name.startswith(begins) or t.name == begins), None)
+    if other is not None:
+        hint = f'Every name begins with "{shared[-1]}.".' if shared else "The names have no beginning in common."
+        raise ExportError(f'Nothing was written: {other} does not begin with "{begins}".', hint=hint)
+    tensors = tuple(replace(t, name=t.name[len(begins) :]) for t in found.state.tensors)
+    inside = (pair for pair in found.state.versions if f"{pair[0]}.".startswith(begins))
+    return replace(
+        found,
+        state=replace(
+            found.state,
+            tensors=tensors,
+            modules=module_tree(tensors),
+            versions=tuple((path[len(begins) :], version) for path, version in inside),
+        ),
+        dropped=(*found.dropped, (prefix, len(tensors))),
+    )
+
+
+def _shared_prefixes(state: StateDict) -> tuple[str, ...]:
+    """Of a single tensor its whole path would be one, which says nothing."""
+    if len(state.tensors) < 2:
+        return ()
+    paths = [tensor.name.split(".")[:-1] for tensor in state.tensors]
+    same = [segments[0] for segments in takewhile(lambda s: len(set(s)) == 1, zip(*paths, strict=False))]
+    if not all(same):
+        return ()
+    return tuple(".".join(same[: n + 1]) for n in range(min(len(same), _MOST_SHARED)))
+
+
+def _without_wrappers(state: StateDict, joined: int) -> Unwrapped:
     names = [tensor.name for tensor in state.tensors]
     beside = {name for name in names if name in COUNTERS}
     leading = _leading([_without_sure(name) for name in names if name not in beside])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,8 +71,16 @@ def apply_plan(checkpoint: Checkpoint, plan: RepairPlan, *, spec: ArchitectureSp
 def not_whole(checkpoint: Checkpoint, plan: RepairPlan) -> tuple[TensorInfo, ...]:
     """The tensors that the plan takes and of which the file has not every number: nothing can be tried with them."""
     used = {name for step in plan.steps for name in needed_by(step)}
-    tensors = (tensor for tensor in state_of(checkpoint, plan).tensors if tensor.name in used)
-    return tuple(tensor for tensor in tensors if fraction_lost(tensor, checkpoint.storages) > 0)
+    return whole_and_cut(checkpoint, [t for t in state_of(checkpoint, plan).tensors if t.name in used])[1]
+
+
+def whole_and_cut(
+    checkpoint: Checkpoint, tensors: Sequence[TensorInfo]
+) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+    """Those of which the file has every number, and those of which it has not."""
+    cut = [fraction_lost(tensor, checkpoint.storages) > 0 for tensor in tensors]
+    pairs = list(zip(tensors, cut, strict=True))
+    return tuple(t for t, is_cut in pairs if not is_cut), tuple(t for t, is_cut in pairs if is_cut)
 
 
 def check_whole(checkpoint: Checkpoint, plan: RepairPlan) -> None:
@@ -84,7 +92,7 @@ def check_whole(checkpoint: Checkpoint, plan: RepairPlan) -> None:
         raise KeysDoNotFit(
             f"{len(broken):,} of {total} {verb} not whole in {checkpoint.origin.name} ({broken[0].name} is the first), "
             "so no repair was tried.",
-            hint="Download or copy it again. `convert --salvage` writes the tensors that are whole into a new file.",
+            hint="Download or copy it again. A partial repair (--partial) takes the tensors that are whole.",
         )
 
 

@@ -20,6 +20,7 @@ from inspector.keys import sentences
 from inspector.keys.checks import CHECKS, REFUSALS
 from inspector.keys.checks.entry import Context
 from inspector.keys.checks.numbers import NUMBERS
+from inspector.keys.cut_file import with_cut
 from inspector.keys.gathering import PARTS_APART, gathered_sets, say_gathered
 from inspector.keys.loading import access_of, loader_of, only_unpickles
 from inspector.keys.older_files import made_good
@@ -47,6 +48,7 @@ def diagnose(
     accept: Collection[str] = (),
     choose: Mapping[str, str] | None = None,
     partial: bool = False,
+    names_alone: bool = False,
     rules: Sequence[Rule] = RULES,
 ) -> KeyReport:
     """Compare one state dict of the file with the target, and plan the repair.
@@ -54,10 +56,24 @@ def diagnose(
     state: which state dict; None takes the file's weights, says so when there are others, and asks where another set of
     weights fits as well. accept: ids of
     rules that may be applied although they are lossy or no name confirms them. choose: option by question id. partial:
-    places that nothing fills may stay at the model's initial value, if the rest is a part of it (`partial.py`). Raises
-    UsageError for ids that mean nothing.
+    places that nothing fills may stay at the model's initial value, if the rest is a part of it (`partial.py`); so may
+    those of tensors that the file does not hold whole (`cut_file.py`). names_alone: whether it holds them whole does
+    not matter. Raises UsageError for ids that mean nothing.
     A file that cannot be repaired is an answer: `refusal` says why and `plan` is None.
     """
+    report = _diagnose_all(checkpoint, target, state, accept, choose, partial, rules)
+    return report if names_alone else with_cut(checkpoint, report, target, partial=partial, rules=rules)
+
+
+def _diagnose_all(
+    checkpoint: Checkpoint,
+    target: Target,
+    state: StateDict | None,
+    accept: Collection[str],
+    choose: Mapping[str, str] | None,
+    partial: bool,
+    rules: Sequence[Rule],
+) -> KeyReport:
     asked = [rule.id for rule in rules if rule.can_be_accepted]
     for rule_id in accept:
         if rule_id not in asked:

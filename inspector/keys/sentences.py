@@ -67,14 +67,7 @@ def say(
             f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} "
             f"{'is' if len(plan.missing) == 1 else 'are'} missing, {plan.missing[0]} first.{unchecked}"
         )
-    doings = [_doing(use, plan, rules, shapes) for use in plan.rules]
-    if plan.gathered:
-        doings.insert(0, f"{counted(len(plan.gathered), 'set')} that lie apart in the file are put together")
-    if plan.others:
-        doings.append(f"{say_others(plan)} {'is' if len(plan.others) == 1 else 'are'} left out")
-    if plan.odd_keys:
-        doings.append(f"{say_odd_keys(plan)} {'is' if len(plan.odd_keys) == 1 else 'are'} left out")
-    once = f" once {_and(doings)}" if doings else ""
+    once = _once(plan, rules, shapes)
     if plan.needs_accept:
         which = _and([f'"{rule}"' for rule in plan.needs_accept])
         what = "Lossy" if _costs(plan) else "No name confirms this"
@@ -91,6 +84,28 @@ def say(
         fit = f"{by} {have.lower()} {counted(total, 'tensor')} fit{once}"
         return f"{fit}, and {broken}.{_left(plan)}{unchecked}{doubt}"
     return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{_left(plan)}{unchecked}{doubt}"
+
+
+def say_whole_part(plan: RepairPlan, target: Target, *, rules: Sequence[Rule], shapes: Mapping[str, Shape]) -> str:
+    """Of a file cut short, what is repaired of it. rules, shapes: as for `say`."""
+    placed = sum(1 for s in plan.steps if s.source is not None and s.target is not None)
+    verb = "is" if placed == 1 else "are"
+    return (
+        f"{placed:,} of {counted(len(target.tensors), 'tensor')} {verb} whole in the file and "
+        f"{'fits' if placed == 1 else 'fit'}{_once(plan, rules, shapes) or ' by name and shape'}.{_left(plan)}"
+    )
+
+
+def _once(plan: RepairPlan, rules: Sequence[Rule], shapes: Mapping[str, Shape]) -> str:
+    """' once "module." is dropped'; "" where nothing is to be done."""
+    doings = [_doing(use, plan, rules, shapes) for use in plan.rules]
+    if plan.gathered:
+        doings.insert(0, f"{counted(len(plan.gathered), 'set')} that lie apart in the file are put together")
+    if plan.others:
+        doings.append(f"{say_others(plan)} {'is' if len(plan.others) == 1 else 'are'} left out")
+    if plan.odd_keys:
+        doings.append(f"{say_odd_keys(plan)} {'is' if len(plan.odd_keys) == 1 else 'are'} left out")
+    return f" once {_and(doings)}" if doings else ""
 
 
 def _left(plan: RepairPlan) -> str:

@@ -53,4 +53,6 @@ def plan_of_written(plan: RepairPlan, files: Sequence[str], *, access: Access = 
         is_module=False,
         others=(),
         odd_keys=(),
+        # What the file lacked is not in the written one at all.
+        lost=0,
     )

@@ -29,14 +29,19 @@ def _folded_lost(lost: Sequence[str]) -> list[str]:
     return shown
 
 
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= _SHOWN else folded_line(names, _SHOWN)
+
+
 def _are(things: Sequence[object]) -> str:
     return "is" if len(things) == 1 else "are"
 
 
 def export_text(report: ExportReport) -> RenderableType:
     """What was written and what it lost."""
+    name = f"{'a part: ' if report.is_part else ''}{safe(report.name)}"
     rows = [
-        ("Written", f"{safe(report.name)}, {human_bytes(report.nbytes)}, {counted(report.tensors, 'tensor')}"),
+        ("Written", f"{name}, {human_bytes(report.nbytes)}, {counted(report.tensors, 'tensor')}"),
         *([("Taken", safe(report.state))] if report.state else []),
         *([("sha256", report.sha256)] if report.sha256 else [(safe(f.name), f.sha256) for f in report.files]),
     ]
@@ -53,5 +58,5 @@ def export_text(report: ExportReport) -> RenderableType:
     if report.optimizers:
         rows.append(("Optimizer", " ".join(safe(says) for says in report.optimizers)))
     if report.stays_initial:
-        rows.append(("Stays initial", ", ".join(safe(name) for name in report.stays_initial)))
-    return Group(pairs(rows), "", verification_text(report.verification))
+        rows.append(("Stays initial", safe(_listed(report.stays_initial))))
+    return Group(pairs(rows), "", verification_text(report.verification, of_part=report.is_part))

@@ -8,6 +8,7 @@ OPTION_WORDS = (
     ("; --salvage writes those", "; the Convert page writes those"),
     ("or pass --salvage to write what is whole", 'or tick "Leave out …" on the Convert page to write what is whole'),
     ("`convert --salvage` writes", "The Convert page writes"),
+    ("`repair --partial` under", "the Repair page under"),
     ("pass --accept optimizer-groups; else", 'tick the box "The optimizer\'s groups were made by kind"; else'),
     (", or pass --overwrite", ""),
     ("; --digest does", "; fetch the whole file for it"),

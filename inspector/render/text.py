@@ -326,11 +326,16 @@ def weights_text(report: WeightsReport) -> RenderableType:
     return Group(*parts)
 
 
-def verification_text(verification: Verification) -> RenderableType:
-    """One line per proof."""
-    styles = {"info": "green", "error": "bold red", "warning": "yellow", "unknown": "dim"}
-    words = {"holds": "passed", "fails": "failed", "not possible here": "not possible"}
-    told = [(*proof_word(proof), proof.says) for proof in verification.proofs]
+def verification_text(verification: Verification, *, of_part: bool = False) -> RenderableType:
+    """One line per proof. of_part: of a file that holds a part of its network."""
+    styles = {"info": "green", "error": "bold red", "warning": "yellow", "notice": "yellow", "unknown": "dim"}
+    words = {
+        "holds": "passed",
+        "holds for the part": "passed for the part",
+        "fails": "failed",
+        "not possible here": "not possible",
+    }
+    told = [(*proof_word(proof, of_part=of_part), proof.says) for proof in verification.proofs]
     return pairs([(f"[{styles[tone]}]{words.get(word, word)}[/]", safe(says)) for word, tone, says in told])
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import UsageError
+from inspector.keys.apply import whole_and_cut
 from inspector.units import counted
 from inspector.web import measuring, reports, session, writing
 from inspector.web.session import Hand
@@ -14,12 +15,10 @@ from inspector.web.text import plain
 
 def show_convert(hand: Hand, state: StateDict) -> None:
     """Choose, write, hand out. What the file does not hold whole is left out only if the visitor accepts that."""
-    from inspector.checkpoint.layout import fraction_lost
-
     checkpoint = reports.checkpoint_of(hand)
     chosen = _averaged(checkpoint, state)
     options = writing.choose_options("convert-")
-    cut = sum(1 for t in chosen.tensors if fraction_lost(t, checkpoint.storages) > 0)
+    cut = len(whole_and_cut(checkpoint, chosen.tensors)[1])
     salvage = bool(cut) and st.checkbox(
         plain(f"Leave out {counted(cut, 'tensor')} that the file does not hold whole"),
         value=st.query_params.get(session.SALVAGE_QUERY) == "1",
@@ -36,7 +35,8 @@ def show_convert(hand: Hand, state: StateDict) -> None:
     names = (chosen.path, len(chosen.tensors), chosen.tensors[0].name if chosen.tensors else "")
     slot = f"converted/{hand.sha256}/{names}/{options}/{salvage}/{without}"
     job = writing.as_is(hand, chosen, salvage=salvage, without_broken=without)
-    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_converted"
+    ending = "partial" if salvage else "converted"
+    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_{ending}"
     writing.write_button(slot, lambda: writing.write(job, options, name="converted", stem=stem), key="convert-write")
 
 

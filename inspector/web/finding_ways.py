@@ -50,7 +50,9 @@ def draw_findings(
             if finding.id == NON_FINITE.id and finding.severity is Severity.ERROR and state is not None:
                 next_steps.link_without_broken(hand)
             if finding.id in _CUT:
-                next_steps.link_to_salvage(hand)
+                with st.container(horizontal=True, gap="small"):
+                    next_steps.link_to_salvage(hand)
+                    _link("pages/repair.py", "Repair the part that is whole", "build", {})
             elif finding.id in of_keys:
                 _link("pages/repair.py", "Repair", "build", {})
             elif code.intersection(finding.subjects):

@@ -17,14 +17,14 @@ def show_for_unknown(
     *,
     on_repair: bool = False,
     another: str = "",
-    wrapped: bool = False,
+    off: str = "",
     is_module: bool = False,
 ) -> None:
     """What can be done with a network that nobody knows by name, or that is only near a known one; nothing is drawn for
     others.
 
     on_repair: the page itself asks for the key list and another file, and takes wrappers off. another: why the file is
-    not the known network that it is near. wrapped: something lies around its weights that comes off without a target.
+    not the known network that it is near. off: what of its names comes off without a target, as the words of a link.
     is_module: the file holds an object of somebody's own class, whose tensors come out of it without that class.
     """
     if not another and (recognition.best is not None or recognition.official is not None):
@@ -43,8 +43,8 @@ def show_for_unknown(
     with st.container(horizontal=True, key="next-steps"):
         if is_module:
             link_to_weights()
-        if wrapped and not on_repair:
-            st.page_link("pages/repair.py", label="Take its wrappers off", icon=":material/layers_clear:")
+        if off and not on_repair:
+            st.page_link("pages/repair.py", label=plain(off), icon=":material/layers_clear:")
         if own_code.is_offered():
             st.page_link("pages/architecture.py", label="Run it with your own code", icon=":material/code:")
         if not on_repair:

@@ -9,11 +9,11 @@ from inspector.web.text import escaped
 from inspector.web.trees import badge, table
 
 
-def proof_table(verification: Verification, heading: str, key: str) -> None:
-    """One row per proof."""
-    table(("Proof", heading), [_row(proof) for proof in verification.proofs], key=key)
+def proof_table(verification: Verification, heading: str, key: str, *, of_part: bool = False) -> None:
+    """One row per proof. of_part: of a file that holds a part of its network."""
+    table(("Proof", heading), [_row(proof, of_part) for proof in verification.proofs], key=key)
 
 
-def _row(proof: Proof) -> tuple[str, str]:
-    word, tone = proof_word(proof)
+def _row(proof: Proof, of_part: bool) -> tuple[str, str]:
+    word, tone = proof_word(proof, of_part=of_part)
     return badge(word, "notice" if tone == "unknown" else tone), escaped(in_page_words(proof.says))

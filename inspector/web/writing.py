@@ -154,9 +154,11 @@ def show_written(written: Written, *, key: str = "write", lines_of: LinesOf | No
     digest = f", sha256 {mono(report.sha256[:16])}" if report.sha256 else ""
     what = mono(files[0][1]) if len(files) == 1 else f"{len(files):,} files,"
     st.html(f"<p>{what} {human_bytes(report.nbytes)}, {report.tensors:,} tensors{digest}</p>")
-    proof_table(report.verification, "Read back from the file", f"{key}-proofs")
-    if report.stays_initial:
-        st.caption(plain(f"Stays at the model's initial value: {folded_line(report.stays_initial, _LOST_SHOWN)}."))
+    if report.is_part:
+        lacking = folded_line(report.stays_initial or report.left_out, _LOST_SHOWN)
+        says = f"A part of the model. Not in this file, so they stay at the model's initial value: {lacking}."
+        st.warning(plain(says), icon=":material/content_cut:")
+    proof_table(report.verification, "Read back from the file", f"{key}-proofs", of_part=report.is_part)
     if report.cast is not None:
         st.caption(plain(report.cast.says))
     for says in report.optimizers:

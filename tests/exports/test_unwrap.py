@@ -150,3 +150,54 @@ def test_the_averaged_weights_if_asked(tmp_path: Path) -> None:
     assert run(["unwrap", str(tmp_path / "in.pth"), "--ema", "-o", str(tmp_path / "out.pth")]) == 0
     found = torch.load(tmp_path / "out.pth")
     assert all(torch.equal(found[name], tensor) for name, tensor in other.state_dict().items())
+
+
+def test_a_beginning_of_ones_own_stays_until_somebody_says_so(tmp_path: Path) -> None:
+    own = Own().state_dict()
+    torch.save({f"backbone.model.{name}": tensor for name, tensor in own.items()}, tmp_path / "in.pth")
+    checkpoint = open_checkpoint(tmp_path / "in.pth")
+    assert checkpoint.weights is not None
+    kept = unwrap(checkpoint.weights)
+    assert kept.says == "" and kept.shared == ("backbone", "backbone.model")
+    assert kept.state.tensors == checkpoint.weights.tensors
+    for prefix, left in (("backbone", "model."), ("backbone.model", "")):
+        found = unwrap(checkpoint.weights, prefix=prefix)
+        assert found.says == f'"{prefix}." dropped from 4 names.'
+        export_as_is(checkpoint, found.state, tmp_path / "out.pth")
+        made = torch.load(tmp_path / "out.pth")
+        assert list(made) == [f"{left}{name}" for name in own]
+        assert all(torch.equal(made[f"{left}{name}"], tensor) for name, tensor in own.items())
+
+
+def test_it_comes_off_below_a_wrapper_and_takes_the_versions_along(tmp_path: Path) -> None:
+    net = nn.Sequential()
+    net.net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    torch.save({"model": nn.DataParallel(net).state_dict(), "epoch": 1}, tmp_path / "in.pth")
+    checkpoint = open_checkpoint(tmp_path / "in.pth")
+    assert checkpoint.weights is not None
+    found = unwrap(checkpoint.weights, prefix="net")
+    assert found.says == 'Taken out of model, "module." dropped from 7 names, "net." dropped from 7 names.'
+    export_as_is(checkpoint, found.state, tmp_path / "out.pth")
+    nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).load_state_dict(torch.load(tmp_path / "out.pth"), strict=True)
+    assert dict(found.state.versions)["1"] == 2
+
+
+@pytest.mark.parametrize("names", [["stem.a", "head.b"], ["net.only"], ["net", "net.a"], ["a", "b"]])
+def test_where_not_every_name_has_it_nothing_is_offered(names: list[str], tmp_path: Path) -> None:
+    torch.save({name: torch.ones(2) for name in names}, tmp_path / "in.pth")
+    state = open_checkpoint(tmp_path / "in.pth").weights
+    assert state is not None and unwrap(state).shared == ()
+    with pytest.raises(ExportError, match=r'does not begin with "other\."'):
+        unwrap(state, prefix="other")
+
+
+def test_the_command_offers_it_and_drops_it_when_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(prefixed(Own(), "net."), tmp_path / "in.pth")
+    words = ["unwrap", str(tmp_path / "in.pth"), "--output", str(tmp_path / "out.pth")]
+    assert run(words) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert 'Every name begins with "net."' in told and "--drop-prefix net" in told
+    assert run([*words, "--overwrite", "--drop-prefix", "net."]) == 0
+    assert set(torch.load(tmp_path / "out.pth")) == set(Own().state_dict())
+    assert run([*words, "--overwrite", "--drop-prefix", "other"]) == 1
+    assert 'does not begin with "other."' in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_a_part_of_a_named_model_is_in_the_link(written: dict[str, str], tmp_pat
     assert (written["target"], written["part"]) == ("torchvision/squeezenet1_1", "1")
     again = _opened(part, tmp_path, **written)
     assert again.selectbox(key="target-name").value == "torchvision/squeezenet1_1"
-    assert again.checkbox(key="partial").value and "The repaired file" in _headings(again) and not _left(again)
+    assert again.checkbox(key="partial").value and "The part as a file" in _headings(again) and not _left(again)
 
 
 def test_what_a_link_makes_up_changes_nothing_and_is_said(written: dict[str, str], tmp_path: Path) -> None:

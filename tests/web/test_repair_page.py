@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from streamlit.testing.v1 import AppTest
 
 from inspector.keys.report import Evidence
@@ -58,7 +59,7 @@ def test_a_part_is_exported_once_asked_for(app: AppTest, tmp_path: Path) -> None
     assert "fc.{weight,bias}" in _html(app) and "2 keys missing" in _html(app)
     app.checkbox(key="partial").check().run()
     assert not app.exception
-    assert _headings(app) == ["The repaired file", "Left over", "Rules", "Verified", "Python"]
+    assert _headings(app) == ["The part as a file", "Left over", "Rules", "Verified", "Python"]
     assert "staying at the model" in _html(app)
     assert "strict=False" in app.code[0].value
     app.checkbox(key="partial").uncheck().run()
@@ -247,6 +248,59 @@ def test_of_half_a_file_nothing_is_tried_and_what_is_whole_can_be_saved(app: App
     app.switch_page("pages/convert.py").run()
     (box,) = [box for box in app.checkbox if box.label.endswith("does not hold whole")]
     assert box.label == "Leave out 2 tensors that the file does not hold whole" and box.value
+
+
+@pytest.mark.parametrize("way", ["keys", "own"])
+def test_of_half_a_file_what_is_whole_is_written_under_clean_names_and_called_a_part(
+    app: AppTest, tmp_path: Path, way: str
+) -> None:
+    tensors = {f"module.{i}.weight": torch.rand(64, 64) for i in range(4)}
+    file = tmp_path / "half.pth"
+    torch.save({"state_dict": tensors}, file)
+    stored = uploads.the_store().put_bytes(file.read_bytes()[:40_000], name="half.pth", owner="me")
+    app.session_state["hand"] = Hand(sha256=stored.sha256, name="half.pth")
+    app.session_state["target-way"] = "keys"
+    app.run().switch_page("pages/repair.py").run()
+    if way == "keys":
+        app.text_area[0].set_value("\n".join(f"{i}.weight" for i in range(4))).run()
+        assert "2 tensors that the file does not hold whole" in app.checkbox(key="partial").label
+        app.checkbox(key="partial").check().run()
+        assert "2 of 4 tensors are whole in the file and fit once" in _html(app)
+        assert "2 keys staying at the model" in _html(app)
+        app.button(key="write").click().run()
+    else:
+        app.checkbox(key="unwrap-salvage").check().run()
+        app.button(key="unwrap-write").click().run()
+    finish(app)
+    assert not app.exception and not app.success
+    assert ">holds for the part<" in _html(app) and ">holds<" not in _html(app)
+    # A part is never said without what it lacks.
+    assert any("A part of the model" in box.value and "weight" in box.value for box in app.warning)
+    assert "half_partial.safetensors" in _html(app)
+    (made,) = uploads.the_store().exports.rglob("*.safetensors")
+    held = load_file(made)
+    # torch writes a zip's storages in order: the first two are there.
+    assert {name: tensor.shape for name, tensor in held.items()} == {f"{i}.weight": (64, 64) for i in range(2)}
+    assert all(torch.equal(held[f"{i}.weight"], tensors[f"module.{i}.weight"]) for i in range(2))
+    lines = "\n".join(box.value for box in app.code)
+    assert "strict=False" in lines and "'2.weight'" in lines
+
+
+def test_what_every_key_begins_with_is_offered_and_dropped_only_when_said(app: AppTest, tmp_path: Path) -> None:
+    tensors = {f"net.{i}.weight": torch.rand(3, 5 + i) for i in range(3)}
+    _open(app, tensors, tmp_path)
+    (box,) = [one for one in app.radio if one.key.startswith("own-prefix")]
+    assert 'Every key begins with "net."' in box.label.replace("\\", "") and box.value == ""
+    assert not any("Write and verify" in button.label for button in app.button)
+    box.set_value("net").run()
+    assert any("dropped from 3 names" in one.value and "no target was given" in one.value for one in app.caption)
+    app.button(key="unwrap-write").click().run()
+    finish(app)
+    assert not app.exception
+    (made,) = uploads.the_store().exports.rglob("*.safetensors")
+    held = load_file(made)
+    assert set(held) == {f"{i}.weight" for i in range(3)}
+    assert all(torch.equal(held[f"{i}.weight"], tensors[f"net.{i}.weight"]) for i in range(3))
 
 
 def test_after_an_export_the_code_loads_what_was_downloaded(app: AppTest, tmp_path: Path, monkeypatch: Any) -> None:

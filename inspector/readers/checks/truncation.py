@@ -62,7 +62,12 @@ def observe_cut(cut: Cut, tensors: Sequence[TensorInfo], storages: Mapping[str, 
         subjects=tuple(t.name for t in (*(t for t, _ in partly), *lost))[:_LISTED],
         evidence=evidence,
         remedy="Download or copy it again."
-        + (" `convert --salvage` writes the tensors that are whole into a new file." if whole else ""),
+        + (
+            " `convert --salvage` writes the tensors that are whole into a new file, `repair --partial` under a "
+            "model's names."
+            if whole
+            else ""
+        ),
     )
 
 

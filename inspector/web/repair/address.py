@@ -19,7 +19,7 @@ from inspector.keys.report import RepairPlan
 from inspector.units import shorten_middle
 from inspector.web.address_line import write_address
 from inspector.web.explain.choices import LINKED
-from inspector.web.repair.choices import Answers
+from inspector.web.repair.choices import Answers, lacks
 from inspector.web.repair.targets import NAME_SLOT, WAY_SLOT, builder_names
 from inspector.web.text import plain, visible
 
@@ -84,7 +84,7 @@ def give(answers: Answers, plan: RepairPlan | None, target: Target) -> bool:
         offered = linked.accept & set(plan.needs_accept) & {use.id for use in plan.rules}
         answers.accept |= offered
         linked.accept -= offered
-        if linked.partial and plan.missing and not plan.ambiguities:
+        if linked.partial and lacks(plan):
             answers.partial, linked.partial = True, False
     linked.is_over = answers.as_key == before
     return not linked.is_over

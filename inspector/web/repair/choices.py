@@ -69,15 +69,31 @@ def ask(plan: RepairPlan | None, answers: Answers) -> bool:
                 answers.accept.add(use.id)
             else:
                 answers.accept.discard(use.id)
-    if answers.partial or (plan is not None and plan.missing and not plan.ambiguities):
-        how_many = f"{counted(len(plan.missing), 'tensor')} that" if plan is not None and plan.missing else "what"
+    if answers.partial or lacks(plan):
         answers.partial = st.checkbox(
-            plain(f"A part is enough: {how_many} nothing fills may stay at the model's initial value"),
+            plain(f"A part is enough: {_lacking(plan)} may stay at the model's initial value"),
             value=answers.partial,
             key="partial",
             help="The repaired file then loads with strict=False, and the code below checks the list of what it lacks.",
         )
     return answers.as_key != before
+
+
+def lacks(plan: RepairPlan | None) -> bool:
+    """Whether a part is all that can be had: nothing fills some places, or the file does not hold all tensors whole."""
+    return plan is not None and bool(plan.missing or plan.lost) and not plan.ambiguities
+
+
+def _lacking(plan: RepairPlan | None) -> str:
+    if plan is None or not (plan.missing or plan.lost):
+        return "what nothing fills"
+    if not plan.lost:
+        return f"{counted(len(plan.missing), 'tensor')} that nothing fills"
+    # Of a part both are in one list already.
+    if plan.partial:
+        return f"{counted(len(plan.missing), 'tensor')} that the file does not hold whole"
+    lost = f"{counted(plan.lost, 'tensor')} that the file does not hold whole"
+    return f"{lost} and {len(plan.missing):,} that nothing fills" if plan.missing else lost
 
 
 def _ask_one(question: Ambiguity, answers: Answers) -> None:

@@ -44,7 +44,8 @@ def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, agains
         more = (plan, target, destination, training.optimizer, training.by_kind, against.held_for(target))
         return writing.job_of("repaired", hand, *more)
 
-    stem = f"{writing.stem_of(hand.name, reports.checkpoint_of(hand), plan.state_dict)}_repaired"
+    ending = "partial" if plan.partial else "repaired"
+    stem = f"{writing.stem_of(hand.name, reports.checkpoint_of(hand), plan.state_dict)}_{ending}"
     # A training checkpoint has its weights where the file had them; a bare state dict became an entry of one.
     access = (plan.access or plan.state_dict or ("state_dict",)) if training.optimizer else ()
     lines_of = partial(written_code, plan=plan, spec=target.spec, access=access)
@@ -55,7 +56,8 @@ def show_export(hand: Hand, plan: RepairPlan, target: Target, asked: str, agains
 
 def _ask_training(hand: Hand, plan: RepairPlan, target: Target, asked: str) -> _Training:
     checkpoint = reports.checkpoint_of(hand)
-    if not any(s.role is StateRole.OPTIMIZER for s in checkpoint.state_dicts):
+    # Of a file cut short the optimizer's tensors are no more whole than the model's.
+    if plan.lost or not any(s.role is StateRole.OPTIMIZER for s in checkpoint.state_dicts):
         return _Training()
     facts = _optimizer_facts(hand, plan, target, asked)
     if facts.refusal:

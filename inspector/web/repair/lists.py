@@ -58,7 +58,8 @@ def show_left_over(left: LeftOver, *, waiting: bool = False, lost: int = 0) -> N
     lost: how many tensors the file does not hold whole.
     """
     if left.nothing and lost:
-        quiet(f"By name nothing is missing; {counted(lost, 'tensor is', 'tensors are')} not whole in the file.")
+        # No good news, so without its sign.
+        st.caption(f"By name nothing is missing; {counted(lost, 'tensor is', 'tensors are')} not whole in the file.")
         return
     if left.nothing:
         quiet("Nothing missing, nothing unexpected, no other shapes.")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from inspector.checkpoint.layout import fraction_lost
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError
+from inspector.keys.apply import whole_and_cut
 from inspector.units import counted
 from inspector.web import next_steps, reports, writing
 from inspector.web.session import Hand
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from inspector.exports.unwrap import Unwrapped
 
 
-def is_wrapped(hand: Hand, state: StateDict) -> bool:
-    """Whether something comes off."""
+def what_comes_off(hand: Hand, state: StateDict) -> str:
+    """What a link to here offers; "" where nothing comes off, nor may."""
     try:
-        return bool(_unwrapped(reports.checkpoint_of(hand), state).says)
+        found = _unwrapped(reports.checkpoint_of(hand), state)
     except ExportError:
-        return False
+        return ""
+    if found.says:
+        return "Take its wrappers off"
+    return f'Drop "{found.shared[-1]}." from its names' if found.shared else ""
 
 
-def _unwrapped(checkpoint: Checkpoint, state: StateDict) -> Unwrapped:
-    """Raises ExportError where the names do not come apart."""
+def _unwrapped(checkpoint: Checkpoint, state: StateDict, prefix: str = "") -> Unwrapped:
+    """prefix: as for `unwrap`. Raises ExportError where the names do not come apart."""
     from inspector.exports.unwrap import only_weights, unwrap
 
     joined = 0
@@ -36,7 +39,7 @@ def _unwrapped(checkpoint: Checkpoint, state: StateDict) -> Unwrapped:
         whole, joined = only_weights(checkpoint)
         likeliest = whole is not None and checkpoint.weights is not None and checkpoint.weights.path == state.path
         state, joined = (whole, joined) if whole is not None and likeliest else (state, 0)
-    return unwrap(state, joined=joined)
+    return unwrap(state, joined=joined, prefix=prefix)
 
 
 def show_unwrap(hand: Hand, state: StateDict) -> None:
@@ -47,18 +50,41 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
     except ExportError as error:
         st.caption(plain(str(error)))
         return
-    if not found.says:
+    if not found.says and not found.shared:
         return
     st.markdown("**Or without a target**")
+    prefix = _ask_prefix(hand, found.shared) if found.shared else ""
+    if prefix:
+        found = _unwrapped(checkpoint, state, prefix)
+    if not found.says:
+        return
     st.caption(plain(f"{found.says} {found.proof}"))
-    cut = sum(1 for tensor in found.state.tensors if fraction_lost(tensor, checkpoint.storages) > 0)
+    cut = len(whole_and_cut(checkpoint, found.state.tensors)[1])
     if cut:
         total = counted(len(found.state.tensors), "tensor")
         st.warning(plain(f"{cut:,} of {total} are not whole in {hand.name}."), icon=":material/content_cut:")
         next_steps.show_for_cut(hand)
-        return
+        if cut == len(found.state.tensors) or not st.checkbox(
+            plain(f"A part is enough: leave out {counted(cut, 'tensor')} that the file does not hold whole"),
+            key="unwrap-salvage",
+        ):
+            return
     options = writing.choose_options("unwrap-")
-    slot = f"unwrapped/{hand.sha256}/{state.path}/{options}"
-    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_unwrapped"
-    job = writing.as_is(hand, found.state)
+    slot = f"unwrapped/{hand.sha256}/{state.path}/{options}/{cut}/{prefix}"
+    ending = "partial" if cut else "unwrapped"
+    stem = f"{writing.stem_of(hand.name, checkpoint, state.path)}_{ending}"
+    job = writing.as_is(hand, found.state, salvage=bool(cut))
     writing.write_button(slot, lambda: writing.write(job, options, name="unwrapped", stem=stem), key="unwrap-write")
+
+
+def _ask_prefix(hand: Hand, shared: tuple[str, ...]) -> str:
+    """What every key begins with: the file's own word, so it stays unless the visitor says that it is none of the
+    network's; "" for that."""
+    kept = st.radio(
+        plain(f'Every key begins with "{shared[-1]}.": a wrapper of somebody\'s own, or a part of your network?'),
+        ("", *shared),
+        format_func=lambda prefix: plain(f'Drop "{prefix}."') if prefix else "Keep it: the network has it",
+        key=f"own-prefix-{hand.sha256}",
+        help="The names do not tell. Your model does: print(*model.state_dict()) has it in front, or has not.",
+    )
+    return kept or ""
