@@ -58,10 +58,13 @@ if held is not None:
     st.set_page_config(page_title=f"{visible(held.name)} · {page.title}")
 sidebar.draw()
 remote_files.draw_line()
-wanted = session.missing()
+of_files = page.url_path == "files" and (shelf.current() is not None or shelf.missing() is not None)
+wanted = shelf.missing() if of_files else session.missing()
 try:
     # The page without a path is Open, which takes any file.
-    if wanted is not None and page.url_path:
+    if wanted is not None and of_files:
+        gone_link.draw_archive(page.title, wanted)
+    elif wanted is not None and page.url_path:
         gone_link.draw(page.title, wanted)
     else:
         page.run()

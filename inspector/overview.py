@@ -21,7 +21,7 @@ from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.loading import REFUSED
 from inspector.keys.plain_load import PlainLoad, partly_lost, plain_load
 from inspector.keys.report import KeyReport
-from inspector.keys.sentences import NO_REPAIR
+from inspector.keys.sentences import NO_REPAIR, called
 from inspector.units import counted, human_bytes, shorten_middle
 
 _SETS_NAMED = 4
@@ -240,7 +240,7 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
     total = f"{held:,} of {total}" if lacks else f"all {total}"
     if plain.obstacles:
         before = f"; a torch before {plain.since} loads it as it is" if plain.since else ""
-        return f"By name and shape {total} fit {report.target}{before}.", Severity.INFO
+        return f"By name and shape {total} fit {called(report.target)}{before}.", Severity.INFO
     how = (
         "" if plain.call == "torch.load" else f", read with {plain.call}: an older torch.load does not read this format"
     )
@@ -249,7 +249,7 @@ def _names_fit(report: KeyReport, plain: PlainLoad) -> tuple[str, Severity]:
     severity = Severity.NOTICE if notes else Severity.INFO
     notes = [report.made_good, *notes] if report.made_good else notes
     rest = f"; {'; '.join(notes)}" if notes else "" if how else f"; {NO_REPAIR}"
-    return f"{total[0].upper()}{total[1:]} fit {report.target} as they are{how}{rest}.", severity
+    return f"{total[0].upper()}{total[1:]} fit {called(report.target)} as they are{how}{rest}.", severity
 
 
 def _code(checkpoint: Checkpoint) -> Answer:

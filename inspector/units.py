@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from inspector.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_LAST_NUMBER = re.compile(r"[0-9]+[a-z]?$")
 _LEAST = 1_000
 # What stands behind a number, one step for each thousand: operations (MACs, FLOPs) in SI's, what is counted as the
 # field writes it ("7 B parameters"), bytes in decimal ones. There is no other spelling anywhere.
-OPERATION_STEPS = ("", " k", " M", " G", " T", " P")
+OPERATION_STEPS = ("", " K", " M", " G", " T", " P")
 COUNT_STEPS = ("", " K", " M", " B", " T")
 BYTE_STEPS = (" B", " kB", " MB", " GB", " TB", " PB")
 
@@ -120,9 +121,9 @@ def shorten_middle(text: str, width: int = 48) -> str:
 def shorten_apart(names: Sequence[str], width: int = 48) -> list[str]:
     """Long keys that stand below each other: short, and no two alike that are not.
 
-    What all of them begin with goes, whole segments of it, then each one's middle. Where that makes some alike, their
-    words become initials from the left ("f.10.b.3.0.weight"), as numbers tell layers apart; what is still alike then
-    stays whole.
+    What all of them begin with goes, whole segments of it. Words then become initials from the left with the number
+    that they end in ("f.10.b.3.0.weight", "s2.0.branch2.5.weight"), as numbers tell layers apart; what is still too
+    long loses its first segments, then its middle. What would be alike after that stays whole.
     """
     segments = [name.split(".") for name in names]
     common = 0
@@ -131,29 +132,41 @@ def shorten_apart(names: Sequence[str], width: int = 48) -> list[str]:
         while common < shortest - 1 and len({parts[common] for parts in segments}) == 1:
             common += 1
     bare = [f"…{'.'.join(parts[common:])}" if common else ".".join(parts) for parts in segments]
-    short = [shorten_middle(name, width) for name in bare]
-    others: tuple[Callable[[str], str], ...] = (
-        lambda name: shorten_middle(_with_initials(name, width), width),
-        lambda name: name,
-    )
-    for other in others:
+    short = [_with_initials(name, width) for name in bare]
+    for shorter in (_without_first, shorten_middle):
+        cut = [shorter(text, width) for text in short]
         meant: dict[str, set[str]] = {}
-        for text, name in zip(short, bare, strict=True):
+        for text, name in zip(cut, bare, strict=True):
             meant.setdefault(text, set()).add(name)
-        short = [text if len(meant[text]) == 1 else other(name) for text, name in zip(short, bare, strict=True)]
-    return short
+        short = [text if len(meant[text]) == 1 else was for text, was in zip(cut, short, strict=True)]
+    alike: dict[str, set[str]] = {}
+    for text, name in zip(short, bare, strict=True):
+        alike.setdefault(text, set()).add(name)
+    return [text if len(alike[text]) == 1 else name for text, name in zip(short, bare, strict=True)]
 
 
 def _with_initials(name: str, width: int) -> str:
-    """Its words as initials, from the left, until it is short enough; numbers and the last word stay."""
+    """Its words as initials and their numbers, from the left, until it is short enough; the last word stays."""
     parts = name.split(".")
     for place, part in enumerate(parts[:-1]):
         if len(".".join(parts)) <= width:
             break
         word = part.lstrip("…")
         if word[:1].isalpha():
-            parts[place] = part[: len(part) - len(word)] + word[0]
+            number = _LAST_NUMBER.search(word[1:])
+            parts[place] = part[: len(part) - len(word)] + word[0] + (number[0] if number else "")
     return ".".join(parts)
+
+
+def _without_first(name: str, width: int) -> str:
+    """Its last segments, as many as there is room for; unchanged where the last one alone is too long."""
+    if len(name) <= width:
+        return name
+    parts = name.lstrip("…").split(".")
+    for first in range(1, len(parts)):
+        if len(rest := f"…{'.'.join(parts[first:])}") <= width:
+            return rest
+    return name
 
 
 def human_duration(seconds: float) -> str:

@@ -32,9 +32,12 @@ facts = reports.facts_of(hand)  # says at once, in one sentence, when there is n
 if facts.weights_note:
     st.caption(plain(facts.weights_note))
 data = choose_data()
-preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
+line = st.container(horizontal=True, vertical_alignment="center", gap="small", key="settled")
+with line:
+    preprocessing = inputs.edit(inputs.inferred(hand), hand.sha256)
 head = head_of(hand, preprocessing)
-naming = answer.edit_naming(hand, head.outputs)
+with line:
+    naming = answer.edit_naming(hand, head.outputs)
 if data is None:
     st.caption("Figures, curves and the worst cases appear here once pictures are chosen.")
     st.stop()

@@ -12,7 +12,6 @@ from inspector.web.components import Figure, figures, finding_cards, need_file, 
 from inspector.web.explain import address, answer, controls, inputs, looking, view
 from inspector.web.explain.channels import show_channels
 from inspector.web.explain.grid import show_grid
-from inspector.web.explain.kept import keep_button
 from inspector.web.explain.looking import Subject
 from inspector.web.explain.run import show_run
 from inspector.web.explain.several import show_several
@@ -127,7 +126,6 @@ with place if view.is_shown(hand, picture) else place.container():
         view.reserve(picture)
     else:
         view.show(hand, picture, first, second, facts.threads)
-        keep_button(hand, picture, (first, second), facts.threads)
 if first is not None:
     finding_cards((*first.findings, *(second.findings if second is not None else ())))
     figures(

@@ -28,6 +28,8 @@ hand = need_file(
     "legacy-dataparallel",
     "training-checkpoint",
 )
+# The answer stands first; what it is an answer to, and what it rests on, below.
+first = st.container(key="repair-answer")
 checkpoint = reports.checkpoint_of(hand)
 state = states.state_in_hand(checkpoint, models_only=True)
 if state is None:
@@ -87,9 +89,9 @@ if several and not asks and not fits:
 plan = report.plan
 state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), state)
 icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""
-st.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
+first.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
 if report.refusal and report.refusal != report.says:
-    st.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
+    first.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
 choices.note_asked(plan, answers, apart=asks)
 if address.give(answers, plan, target):
     st.rerun()
@@ -121,6 +123,7 @@ if plan is not None and broken:
 elif plan is not None and plan.complete:
     asked = f"{target.label}/{'.'.join(state.path)}/{accept}/{choose}/{partial}"
     st.header("Verified")
+    proved = st.container(key="proved")
     against = proofs.ask_against(hand)
     written = False
     with download:
@@ -128,8 +131,8 @@ elif plan is not None and plan.complete:
         with said():
             written = show_export(hand, plan, target, asked, against)
     if written:
-        st.caption("The proofs stand above, with the file that was written: these and its reading back.")
-    with said():
+        proved.caption("The proofs stand above, with the file that was written: these and its reading back.")
+    with proved, said():
         if not written:
             proved = proofs.verified(hand, plan, target, asked, against)
             proof_table(proved, "How", "proofs", of_part=plan.partial)

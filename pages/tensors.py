@@ -9,6 +9,7 @@ from inspector.web.components import need_file, title
 from inspector.web.session import TENSOR_QUERY, Hand
 from inspector.web.tensor_panel import tensor_panel
 from inspector.web.text import visible
+from inspector.web.trees import table_height
 
 
 @st.fragment
@@ -37,7 +38,7 @@ def browse(hand: Hand, tensors: tuple[TensorInfo, ...]) -> None:
         # A chosen row is a position: in another selection of tensors it would be another tensor.
         key=f"tensors-{hand.sha256[:12]}-{place!a}-{words}",
         hide_index=True,
-        height=min(430, 38 + 35 * max(1, len(shown))),
+        height=table_height(len(shown), 430),
         on_select="rerun",
         selection_mode="single-row",
         column_config=tensor_table.COLUMNS,

@@ -14,7 +14,7 @@ from inspector.web.components import need_file, quiet, title
 from inspector.web.session import Hand
 from inspector.web.tensor_panel import tensor_panel
 from inspector.web.text import escaped, mono, visible
-from inspector.web.trees import table
+from inspector.web.trees import table, table_height
 
 title("Weights", "Is this model any good, by its numbers alone?")
 hand = need_file(
@@ -50,20 +50,16 @@ def findings(hand: Hand, health: HealthReport) -> None:
 findings(hand, health)
 
 
-def layers(count: int) -> str:
-    """How many of them have a row: vectors and single numbers have none."""
-    return f"the {counted(count, 'layer')} of two or more dimensions"
-
-
 report = health.weights
 sick = health_view.sick_names(health)
 st.header("Fingerprint")
 strip = measuring.strip_of(report, only=sick) if sick else measuring.strip_of(report)
 rest = measuring.strip_of(report, without=sick) if sick else None
 if strip.tensors or (rest is not None and rest.tensors):
-    says = f"A row per weight tensor: {strip.drawn.scale}. Colour is the share of its values in the bin."
+    says = f"A row each: {strip.drawn.scale}. Colour is the share of its values in the bin."
     if strip.tensors:
-        st.caption(f"Of the tensors with an error or a warning {layers(strip.tensors)}. {says}" if sick else says)
+        whose = f"{counted(strip.tensors, 'weight tensor')}{' with an error or a warning' if sick else ''}"
+        st.caption(f"{whose}. {says}")
         draw_chart(plots.fingerprint_figure(strip.drawn), key="fingerprint", alt="Layers by values heat strip")
     if rest is not None and rest.tensors:
         with st.expander(f"{counted(rest.tensors, 'other tensor')}, the first layer on top"):
@@ -85,10 +81,15 @@ st.dataframe(
     frame,
     hide_index=True,
     key="statistics",
-    height=min(420, 38 + 35 * max(1, len(frame))),
+    height=table_height(len(frame), 420),
+    # The last one is empty but for quantised numbers.
+    column_order=[name for name in frame if name != "Measured as" or frame[name].any()],
     column_config={
-        name: st.column_config.NumberColumn(format="%.4g")
-        for name in ("Minimum", "Mean", "Maximum", "Deviation", "RMS")
+        "Tensor": st.column_config.TextColumn(width=225),
+        **{
+            name: st.column_config.NumberColumn(format="%.4g")
+            for name in ("Minimum", "Mean", "Maximum", "Deviation", "RMS")
+        },
     },
     alt="Statistics per tensor",
 )

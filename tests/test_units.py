@@ -55,6 +55,11 @@ def test_macs_use_si_steps() -> None:
     assert human_macs(4_089_184_256) == "4.09 G"
 
 
+def test_a_thousand_has_one_letter_whatever_is_counted() -> None:
+    """4.10 K parameters stood beside 4.10 k multiply-accumulates of the same layer."""
+    assert human_macs(4_100) == human_count(4_100) == "4.10 K"
+
+
 @pytest.mark.parametrize(
     ("x", "text"),
     [(0.0, "0 %"), (1e-9, "< 0.1 %"), (0.0723, "7.2 %"), (0.99999, "> 99.9 %"), (1.0, "100 %"), (float("nan"), "NaN")],
@@ -170,3 +175,14 @@ def test_long_names_below_each_other_stay_apart_when_shortened() -> None:
     assert shorten_apart(words, 12) == [f"…{word.removeprefix('encoder.')}" for word in words]
     assert shorten_apart(["a" * 40] * 2, 10) == [shorten_middle("a" * 40, 10)] * 2
     assert shorten_apart([], 10) == []
+
+
+def test_words_of_long_names_keep_their_numbers_as_initials() -> None:
+    """Layers of a transformer stood there whole, 59 characters beside a strip of 80 pixels; stages were "nch2.5"."""
+    blocks = [f"encoder.layers.encoder_layer_{n}.self_attention.in_proj_weight" for n in range(12)]
+    assert shorten_apart(["class_token", *blocks], 22)[1:] == [
+        *(f"…l.e{n}.s.in_proj_weight" for n in range(10)),
+        *(f"…e{n}.s.in_proj_weight" for n in (10, 11)),
+    ]
+    stages = [f"stage{n}.0.branch2.5.weight" for n in (2, 3, 4)]
+    assert shorten_apart(["conv1.weight", *stages], 22)[1:] == [f"s{n}.0.branch2.5.weight" for n in (2, 3, 4)]

@@ -16,7 +16,13 @@ from inspector.units import counted
 
 #: What ends the answer about a file that fits.
 NO_REPAIR = "no name or shape needs repair"
+_LONGEST = 60  # characters of a target's name in a sentence
 SEVERAL_STATE_DICTS = FindingKind("several-state-dicts", Severity.NOTICE, "Several sets of weights in one file")
+
+
+def called(label: str) -> str:
+    """A target in a sentence: "torchvision/vit" where its sizes make a line of their own, which stands beside it."""
+    return label if len(label) <= _LONGEST else label.partition("?")[0]
 
 
 def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: bool) -> str:
@@ -26,7 +32,7 @@ def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: b
     why = "; ".join(obstacle.says for obstacle in plain.obstacles)
     if loads:
         total = counted(len(target.tensors), "tensor")
-        return f"All {total} fit {target.label} by name and shape, but a plain load fails: {why}."
+        return f"All {total} fit {called(target.label)} by name and shape, but a plain load fails: {why}."
     damage = [obstacle.says for obstacle in plain.obstacles if obstacle.severity is Severity.ERROR]
     return f"{compared} But {'; '.join(damage)}." if damage else compared
 
@@ -55,16 +61,17 @@ def say(
         # Of names and shapes only: what the numbers are is not seen here.
         rest = made_good or (NO_REPAIR if idle and not unchecked else "no name needs repair" if idle else "")
         rest = f" as they are; {rest}." if rest else " by name and shape."
-        return f"{have} {counted(total, 'tensor')} fit {target.label}{rest}{unchecked}{doubt}"
+        return f"{have} {counted(total, 'tensor')} fit {called(target.label)}{rest}{unchecked}{doubt}"
     if plan is None:
-        return f"The file does not fit {target.label}."
+        return f"The file does not fit {called(target.label)}."
     if plan.ambiguities:
         more = f" ({counted(len(plan.ambiguities), 'question')} open)" if len(plan.ambiguities) > 1 else ""
         return f"{plan.ambiguities[0].question}{more}"
     placed = sum(1 for s in plan.steps if s.source is not None and s.target is not None)
     if plan.missing and not plan.partial:
         return (
-            f"{placed:,} of {counted(total, 'tensor')} of {target.label} are in the file; {len(plan.missing):,} "
+            f"{placed:,} of {counted(total, 'tensor')} of {called(target.label)} are in the file; "
+            f"{len(plan.missing):,} "
             f"{'is' if len(plan.missing) == 1 else 'are'} missing, {plan.missing[0]} first.{unchecked}"
         )
     once = _once(plan, rules, shapes)

@@ -19,6 +19,7 @@ from inspector.web.components import Figure, figures
 from inspector.web.forwards import Forward
 from inspector.web.guard import said
 from inspector.web.text import escaped, visible
+from inspector.web.trees import table_height
 
 _USUAL = ("kind", "settings", "output", "macs", "elementwise", "parameters", "read", "field", "calls")
 _BYTES = ("activations", "read", "written")
@@ -96,7 +97,7 @@ def show_table(report: CostReport) -> None:
     st.dataframe(
         frame(report, rows, columns, device, percent=percent),
         hide_index=True,
-        height=min(560, 38 + 35 * max(1, len(rows))),
+        height=table_height(len(rows), 560),
         column_config=settings(report, columns, percent=percent),
         alt="What each module costs",
     )
@@ -122,7 +123,11 @@ def show_memory(forward: Forward) -> None:
         found = forward.memory(optimizer, precision)
         row = [
             Figure(label="at the peak", says=human_bytes(found.peak_nbytes), exact=f"{found.peak_nbytes:,} bytes"),
-            Figure(label="weights", says=human_bytes(found.parameter_nbytes + found.buffer_nbytes)),
+            Figure(
+                label="weights and buffers" if found.buffer_nbytes else "weights",
+                says=human_bytes(found.parameter_nbytes + found.buffer_nbytes),
+            ),
+            Figure(label="input", says=human_bytes(found.input_nbytes)),
         ]
         if found.optimizer:
             row.append(Figure(label="the optimizer's state", says=human_bytes(found.optimizer_nbytes)))

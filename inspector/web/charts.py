@@ -12,6 +12,7 @@ import streamlit as st
 from inspector.render.figure_table import table_of
 from inspector.units import counted
 from inspector.web.text import plain
+from inspector.web.trees import table_height
 
 _STATIC = Path(__file__).parent / "static"
 _files = st.components.v2.component(
@@ -81,7 +82,7 @@ def _show_table(figure: Any, *, key: str, alt: str, name: str) -> None:
         st.caption(plain(table.says))
     frame = pd.DataFrame(list(table.rows[:_MOST_ROWS]), columns=list(table.columns))
     st.dataframe(
-        frame, hide_index=True, key=f"{key}-table", height=min(360, 38 + 35 * max(1, len(frame))), alt=f"Numbers: {alt}"
+        frame, hide_index=True, key=f"{key}-table", height=table_height(len(frame), 360), alt=f"Numbers: {alt}"
     )
     if len(table.rows) > _MOST_ROWS:
         st.caption(f"The first {_MOST_ROWS:,} of {counted(len(table.rows), 'row')}; the CSV has all.")

@@ -20,7 +20,7 @@ from inspector.web import jobs, measuring, reports, states
 from inspector.web.charts import draw_chart
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain, visible
-from inspector.web.trees import table
+from inspector.web.trees import table, table_height
 
 _MOST_OTHERS = 200
 # Of the first file's optimizer and the second's.
@@ -146,7 +146,7 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
     wanted = left.multiselect(
         "What", present, default=usual or present, format_func=str, key=f"diff-what-{diff.b.sha256}"
     )
-    text = right.text_input("Name contains", key="diff-name", placeholder="layer4")
+    text = right.text_input("Name contains", key="diff-name", placeholder="a part of it")
     kept = [
         t
         for t in diff.tensors
@@ -162,7 +162,7 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         frame_of(kept, names),
         hide_index=True,
         key="diff-table",
-        height=min(440, 38 + 35 * len(kept)),
+        height=table_height(len(kept), 440),
         on_select="rerun",
         selection_mode="single-row",
         # Where nothing can be measured; "None" stood there.

@@ -15,6 +15,7 @@ from inspector.survey.kinds import NO_CHECKPOINT, POINTER_FILE
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted
 from inspector.web.text import visible
+from inspector.web.trees import table_height
 
 _WORDS = {Severity.ERROR: "Error", Severity.WARNING: "Warning", Severity.NOTICE: "Note", Severity.INFO: "", None: ""}
 _A = {Severity.ERROR: "an error", Severity.WARNING: "a warning"}
@@ -115,7 +116,7 @@ def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
     shown = left.segmented_control(
         "Show", present, default=_ALL, required=True, key="files-show", persist_state="session"
     )
-    text = right.text_input("Path contains", key="files-text", placeholder="epoch", persist_state="session")
+    text = right.text_input("Path contains", key="files-text", placeholder="a part of it", persist_state="session")
     kept = [one for one in rows if _is_shown(one, str(shown)) and text.casefold() in one.path.casefold()]
     if not kept:
         st.caption("No file is like that.")
@@ -130,7 +131,7 @@ def choose(rows: Sequence[FileRow], slot: str) -> Choice | None:
         frame_of(kept),
         hide_index=True,
         key=key,
-        height=min(560, 38 + 35 * len(kept)),
+        height=table_height(len(kept), 560),
         on_select="rerun",
         selection_mode=("single-row", "single-cell"),
         selection_default={"selection": {"rows": [at] if at is not None else []}},

@@ -41,8 +41,8 @@ def draw_findings(
     state = states.meant_state(checkpoint) or checkpoint.weights
     tensors = {t.name for t in state.tensors} if state is not None else set()
     code = {use.name for use in checkpoint.globals}
-    for finding in listed[:_ROWS]:
-        with st.container(gap=None):
+    for n, finding in enumerate(listed[:_ROWS]):
+        with st.container(gap=None, key=f"finding-{n}"):
             finding_cards([finding])
             if finding.id in _TAKEN_OUT and state is not None:
                 next_steps.link_to_weights()

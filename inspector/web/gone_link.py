@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
-from inspector.web import session
+from inspector.web import session, shelf
 from inspector.web.components import title
 from inspector.web.dropzone import drop_zone
 from inspector.web.store import Stored, the_store
 from inspector.web.text import mono, plain
 
 
-def draw(page: str, wanted: session.Hand) -> None:
-    """Ask for it, in place of the page of this title, which comes with the file."""
-    title(page, "The file of this link is not on the server any more.")
+def draw_archive(page: str, wanted: session.Hand) -> None:
+    """As `draw`, of the archive or the dropped folder whose files the page lists."""
+    draw(page, wanted, what="folder", take=shelf.put_up_archive)
+
+
+def draw(
+    page: str, wanted: session.Hand, *, what: str = "file", take: Callable[[Stored, str], object] = session.take
+) -> None:
+    """Ask for it, in place of the page of this title, which comes with the file. take: what is done with it."""
+    title(page, f"The {what} of this link is not on the server any more.")
     with st.container(border=True, key="gone-link"):
         st.markdown(f"**{plain(wanted.name)}**")
         if wanted.is_elsewhere:
@@ -30,7 +39,7 @@ def draw(page: str, wanted: session.Hand) -> None:
         tries = st.session_state.get("gone-tries", 0)
         stored = drop_zone(f"gone-dropzone-{tries}")
         if stored is not None and stored.sha256 == wanted.sha256:
-            session.take(stored, wanted.name)
+            take(stored, wanted.name)
             st.rerun()
         if stored is not None:
             st.session_state["gone-other"] = (wanted.sha256, stored)
@@ -44,7 +53,7 @@ def draw(page: str, wanted: session.Hand) -> None:
             )
             if st.button("Open it all the same", key="gone-open-other"):
                 del st.session_state["gone-other"]
-                session.take(other)
+                take(other, _name_of(other))
                 st.rerun()
         st.page_link("pages/open.py", label="Open something else", icon=":material/upload_file:")
 

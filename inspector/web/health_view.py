@@ -101,7 +101,7 @@ def draw_findings(findings: Sequence[Finding], tensors: Collection[str]) -> None
 
 def _row(finding: Finding, key: str, tensors: Collection[str]) -> None:
     """A finding, and buttons that open the first tensors it is about."""
-    with st.container(gap=None):
+    with st.container(gap=None, key=f"finding-{key}"):
         finding_cards([finding])
         named = [name for name in finding.subjects if name in tensors]
         if named:

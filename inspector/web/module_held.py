@@ -16,6 +16,7 @@ from inspector.web import measuring, reports, tensor_table
 from inspector.web.components import finding_cards, quiet
 from inspector.web.session import Hand
 from inspector.web.text import escaped
+from inspector.web.trees import table_height
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ def show_held(held: Held, modules: tuple[str, ...]) -> None:
     st.dataframe(
         tensor_table.frame(tensors),
         hide_index=True,
-        height=min(286, 38 + 35 * len(tensors)),
+        height=table_height(len(tensors), 286),
         column_config=tensor_table.COLUMNS,
         column_order=("Tensor", "Shape", "Type", "Bytes"),
         alt="Tensors of the chosen module with shape, type and bytes",

@@ -98,5 +98,10 @@ def _columns(rows: Mapping[str, ModuleCost], counts: ParameterReport | None) -> 
 
 
 def _figures_of(row: ModuleCost) -> list[tuple[str, str]]:
-    found = [(column.title.lower(), column.says(column.value(row))) for column in COLUMNS if column.id in _SAID]
+    found = [(_as_label(column.title), column.says(column.value(row))) for column in COLUMNS if column.id in _SAID]
     return [(title, says) for title, says in found if says]
+
+
+def _as_label(title: str) -> str:
+    """A column's title under a figure: "Receptive field" small, "MACs" as the field writes it."""
+    return title if title[:2].isupper() else f"{title[0].lower()}{title[1:]}"

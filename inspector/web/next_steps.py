@@ -115,7 +115,7 @@ def show_for_cut(hand: session.Hand) -> None:
 
 def show_for_unreadable() -> None:
     """Under the sentence about a file that is no checkpoint, or is gone: other files, and a way out of this one."""
-    with st.container(horizontal=True, key="next-steps"):
+    with st.container(horizontal=True, vertical_alignment="center", key="next-steps"):
         st.page_link("pages/open.py", label="Open another file", icon=":material/upload_file:")
         for sample in samples.some(("clean",)):
             if st.button(plain(f"Try “{sample.title}”"), key="unreadable-sample", icon=":material/science:"):

@@ -79,6 +79,8 @@ def ask_for_maps(hand: Hand, unfit: str) -> bool:
     if not own_code.is_offered():
         st.caption(own_code.say_how())
         return False
+    # What the boxes are for stands above them.
+    first = st.container()
     with said():
         own_code.use_for(hand.sha256, None)
         source = own_code.ask_source(hand.sha256)
@@ -87,7 +89,7 @@ def ask_for_maps(hand: Hand, unfit: str) -> bool:
             fits = _loaded(hand, source, target, None) is not None
     if not fits:
         known = "It is none that is known." if unfit else "Nobody knows this network by name."
-        st.caption(f"{known} With the code that builds it and the file's weights in it, the heat map appears here.")
+        first.caption(f"{known} With the code that builds it and the file's weights in it, the heat map appears here.")
     return fits
 
 

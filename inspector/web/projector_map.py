@@ -31,6 +31,7 @@ from inspector.units import counted
 from inspector.web.charts import draw_chart
 from inspector.web.guard import said
 from inspector.web.text import escaped, plain, visible
+from inspector.web.trees import table_height
 
 _COLOURS = {
     NORM: "norm", LABEL: "name", MARKED: "dead or untrained", "apart": "standing apart", "cluster": "group",
@@ -204,7 +205,7 @@ def _table(found: Projection, places: Sequence[int], heading: str, *, key: str) 
         }
     )
     st.dataframe(
-        frame, hide_index=True, column_config=_NUMBERS, key=f"{key}-table", height=min(360, 38 + 35 * len(frame)),
+        frame, hide_index=True, column_config=_NUMBERS, key=f"{key}-table", height=table_height(len(frame), 360),
         alt=heading or "Points",
     )  # fmt: skip
     if len(places) > len(shown):

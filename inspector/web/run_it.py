@@ -21,6 +21,7 @@ from inspector.web.forwards import Own
 from inspector.web.guard import said, show_error
 from inspector.web.session import Hand
 from inspector.web.text import escaped, mono, plain, visible
+from inspector.web.trees import table_height
 
 _RANDOM, _PICTURE = "random numbers", "a picture"
 _FILES, _THEIRS = "the file's", "those that the code gives it"
@@ -149,7 +150,7 @@ def show_trace(trace: Trace, *, key: str) -> None:
     st.dataframe(
         _frame(trace, running),
         hide_index=True,
-        height=min(430, 38 + 35 * max(1, len(trace.calls))),
+        height=table_height(len(trace.calls), 430),
         column_config={
             "Module": st.column_config.TextColumn(pinned=True, width="medium"),
             **{name: st.column_config.NumberColumn(format="%.4g") for name in ("Min", "Mean", "Max", "Std")},

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
+
+from inspector.units import counted
 
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # A box with more is slow to open, and nobody reads it; a folder's table has the rest.
@@ -38,6 +41,11 @@ class Listing:
     def says(self) -> str:
         """How many files there are."""
         return f"{self.count:,}" if self.whole else f"more than {self.count:,}"
+
+    def holds(self, folders: Sequence[str]) -> str:
+        """What a box offers, in words: "2 folders, 3 archives", and nothing of what there is none of."""
+        counts = ((len(folders), "folder"), (len(self.archives), "archive"))
+        return ", ".join(counted(n, noun) for n, noun in counts if n) or "none of its files fits"
 
     @property
     def lists_all(self) -> bool:

@@ -130,7 +130,8 @@ def put_up_archive(stored: Stored, name: str) -> None:
 def follow_link() -> None:
     """Once per session: take up what the address names. Afterwards keep the address in step.
 
-    Raises ReadError where it is gone, RefusedContent for a folder of the server that is gone or nobody's to see.
+    Raises ReadError where the address names none, RefusedContent for a folder of the server that is gone or nobody's
+    to see.
     """
     first = not st.session_state.get(_LINK)
     st.session_state[_LINK] = True
@@ -139,6 +140,14 @@ def follow_link() -> None:
     shelf = current()
     if shelf is not None:
         _write_address(shelf)
+
+
+def missing() -> Hand | None:
+    """The archive that the address names and that is not here (any more), while no other is shown."""
+    wanted = st.query_params.get(_DIGEST, "")
+    if current() is not None or not is_digest(wanted) or the_store().is_here(wanted):
+        return None
+    return Hand(sha256=wanted, name=linked_name(st.query_params.get(_NAME, "") or wanted[:12]))
 
 
 def _take_from_address() -> None:
@@ -151,14 +160,7 @@ def _take_from_address() -> None:
             )
         stored = the_store().find(digest)
         if stored is None or not the_store().is_here(digest):
-            st.query_params.pop(_DIGEST, None)
-            is_elsewhere = Shelf(name="", sha256=digest).is_elsewhere
-            raise ReadError(
-                "The folder of this link is not on the server any more.",
-                hint="It stayed at an address: open that again on the Open page."
-                if is_elsewhere
-                else f"Drop the same folder again (sha256 {digest[:12]}…) to see it.",
-            )
+            return  # The page asks for it (`missing`).
         put_up_archive(stored, linked_name(st.query_params.get(_NAME, "") or digest[:12]))
     elif folder:
         try:

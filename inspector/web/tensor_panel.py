@@ -21,7 +21,6 @@ from inspector.web.guard import said
 from inspector.web.session import Hand
 from inspector.web.spectrum_view import spectrum_view
 from inspector.web.text import escaped, mono, visible
-from inspector.web.trees import table
 from inspector.weights.look import TensorLook
 from inspector.weights.report import TensorStatistics
 
@@ -137,12 +136,8 @@ def _values(look: TensorLook) -> None:
             f"{corner.of_columns:,}."
         )
         draw_chart(plots.corner_figure(corner), key="corner", alt="First rows and columns")
-    table(
-        ("First elements", ""),
-        [(str(n), mono(repr(value), 30)) for n, value in enumerate(look.first)],
-        numeric=(0,),
-        key="first-elements",
-    )
+    listed = "".join(f"<li>{mono(repr(value), 30)}</li>" for value in look.first)
+    st.html(f'<p class="mi-listed">First elements</p><ol class="mi-elements" start="0">{listed}</ol>')
 
 
 def _filters(look: TensorLook) -> None:

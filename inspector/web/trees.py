@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import streamlit as st
@@ -12,6 +13,8 @@ from inspector.web.text import escaped, mono
 __all__ = ["Branch", "badge", "elements_below", "module_branch", "value_branch"]
 
 _ROWS = 400
+# Pixels of a row of Streamlit's tables at the theme's size of letters; by its own 35 an empty half of one stood below.
+_ROW = 35 * 15 / 16
 
 
 def draw_tree(branches: Sequence[Branch], *, open_depth: int = 1, heads: Sequence[str] = ()) -> None:
@@ -40,6 +43,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequen
         f'{scrolled(", ".join(filter(None, head)) or key)}<table class="mi-table" data-table="{escaped(key)}">'
         f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def table_height(rows: int, most: int) -> int:
+    """Pixels of Streamlit's own kind of table: as high as its head and its rows, and no higher than `most`."""
+    return min(most, math.ceil(2 + _ROW * (max(1, rows) + 1)))
 
 
 def scrolled(says: str) -> str:

@@ -148,7 +148,7 @@ def _show(slot: str) -> Written | None:
 
 
 def show_written(written: Written, *, key: str = "write", lines_of: LinesOf | None = None) -> None:
-    """The proofs, what is not in the file, the links, and the lines that load what comes by them."""
+    """The links first, then the proofs, what is not in the file, and the lines that load what comes by the links."""
     report = written.report
     files = _named_files(written)
     digest = f", sha256 {mono(report.sha256[:16])}" if report.sha256 else ""
@@ -158,21 +158,8 @@ def show_written(written: Written, *, key: str = "write", lines_of: LinesOf | No
         lacking = folded_line(report.stays_initial or report.left_out, _LOST_SHOWN)
         says = f"A part of the model. Not in this file, so they stay at the model's initial value: {lacking}."
         st.warning(plain(says), icon=":material/content_cut:")
-    proof_table(report.verification, "Read back from the file", f"{key}-proofs", of_part=report.is_part)
-    if report.cast is not None:
-        st.caption(plain(report.cast.says))
-    for says in report.optimizers:
-        st.caption(plain(says))
-    if report.state:
-        st.caption(plain(f"Taken: {report.state}."))
     if report.broken:
         st.warning(plain(broken_line(report.broken)), icon=":material/warning:")
-    for says in report.notes:
-        st.caption(plain(f"{says[:1].upper()}{says[1:]}".removesuffix(".") + "."))
-    if report.lost:
-        more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
-        listed = ", ".join(what.removesuffix(".") for what in report.lost[:_LOST_SHOWN])
-        st.caption(plain(f"Left out of this file: {listed}{more}."))
     if not files:
         st.info("The written file is not on the server any more. Write it again.", icon=":material/info:")
     elif uploads.is_mounted():
@@ -188,6 +175,19 @@ def show_written(written: Written, *, key: str = "write", lines_of: LinesOf | No
                 icon=":material/download:",
                 key=f"{key}-download-{place}",
             )
+    proof_table(report.verification, "Read back from the file", f"{key}-proofs", of_part=report.is_part)
+    if report.cast is not None:
+        st.caption(plain(report.cast.says))
+    for says in report.optimizers:
+        st.caption(plain(says))
+    if report.state:
+        st.caption(plain(f"Taken: {report.state}."))
+    for says in report.notes:
+        st.caption(plain(f"{says[:1].upper()}{says[1:]}".removesuffix(".") + "."))
+    if report.lost:
+        more = f", and {len(report.lost) - _LOST_SHOWN:,} more" if len(report.lost) > _LOST_SHOWN else ""
+        listed = ", ".join(what.removesuffix(".") for what in report.lost[:_LOST_SHOWN])
+        st.caption(plain(f"Left out of this file: {listed}{more}."))
     if files:
         st.caption("Load what you downloaded:")
         names = [name for _, name in files]

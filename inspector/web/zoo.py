@@ -23,6 +23,7 @@ from inspector.web import jobs, session, shelf
 from inspector.web.second_file import beside
 from inspector.web.server_paths import audits_store, resolve_folder, server_root, store_path
 from inspector.web.text import visible
+from inspector.web.trees import table_height
 
 # A longer table is slow in a browser, and nobody reads it: a search narrows it.
 MOST_ROWS = 500
@@ -219,4 +220,4 @@ def _cell(value: object) -> object:
 
 
 def _height(rows: Sequence[object]) -> int:
-    return min(560, 38 + 35 * len(rows))
+    return table_height(len(rows), 560)

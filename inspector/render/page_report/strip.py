@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from inspector.render.page_report import svg
 from inspector.render.png import plain_png, png_address
-from inspector.units import shorten_middle
+from inspector.units import shorten_apart, shorten_middle
 from inspector.weights.report import Fingerprint
 
 _LEAST_LOG10 = -5
@@ -30,9 +30,11 @@ def fingerprint_strip(strip: Fingerprint) -> str:
         f'style="image-rendering:pixelated" href="{png_address(plain_png(_pixels(strip)))}"/>'
     ]
     every = max(1, math.ceil(rows / (tall / 12)))
-    for n in range(0, rows, every):
+    named = range(0, rows, every)
+    for n, short in zip(named, shorten_apart([strip.names[n] for n in named], _LABEL), strict=True):
         y = _TOP + (n + 0.5) * tall / rows + 4
-        name = shorten_middle(strip.names[n], _LABEL)
+        # What only the whole name tells apart has no more room than the others.
+        name = shorten_middle(short, _LABEL)
         parts.append(svg.text(_LEFT - 6, y, name, anchor="end", more=' font-family="monospace" font-size="10"'))
     low, high = strip.edges[0], strip.edges[-1]
     for tick in range(math.ceil(low), math.floor(high) + 1, 2):

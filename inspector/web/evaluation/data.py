@@ -80,7 +80,7 @@ def _server_choice() -> None:
         [*folders, *archives],
         index=None,
         filter_mode="contains",
-        placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
+        placeholder=offered.holds(folders),
         accept_new_options=True,
         key="evaluation-server-path",
     )

@@ -1,4 +1,4 @@
-"""A button that puts the map on the page into the report about its file."""
+"""The map on the page, kept for the report about its file."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ _LONGEST = 640
 
 
 def keep_button(hand: Hand, picture: Picture, maps: tuple[Explanation | None, ...], threads: int) -> None:
-    """Keep the maps on the page for the report, in the colours they have here; what is kept already, and a way back.
-
-    threads: of torch, for the command that makes a map again.
-    """
+    """Keep the maps on the page for the report, in the colours they have here. threads: of torch, for the command that
+    makes a map again."""
     shown = [made for made in maps if made is not None]
+    if st.button("Keep for report", icon=":material/bookmark_add:", key="keep", disabled=not shown):
+        for made in shown:
+            keep_map(hand, _facts(hand, picture, made, threads))
+
+
+def say_kept(hand: Hand) -> None:
+    """Which maps are kept already, and a way back; nothing where there are none."""
+    kept = kept_maps(hand)
+    if not kept:
+        return
+    names = ", ".join(f"{one.target.name or f'class {one.target.index}'} by {one.method}" for one in kept[-3:])
+    more = "" if len(kept) <= 3 else f" and {len(kept) - 3} before"
     with st.container(horizontal=True, vertical_alignment="center", key="keep-map"):
-        if st.button("Keep for the report", icon=":material/bookmark_add:", key="keep", disabled=not shown):
-            for made in shown:
-                keep_map(hand, _facts(hand, picture, made, threads))
-        kept = kept_maps(hand)
-        if kept:
-            names = ", ".join(f"{one.target.name or f'class {one.target.index}'} by {one.method}" for one in kept[-3:])
-            more = "" if len(kept) <= 3 else f" and {len(kept) - 3} before"
-            st.caption(plain(f"{counted(len(kept), 'map')} in the report on the Overview page: {names}{more}."))
-            st.button("Leave out", key="drop-kept", on_click=drop_maps, args=(hand,), type="tertiary")
+        st.caption(plain(f"{counted(len(kept), 'map')} in the report on the Overview page: {names}{more}."))
+        st.button("Leave out", key="drop-kept", on_click=drop_maps, args=(hand,), type="tertiary")
 
 
 def _facts(hand: Hand, picture: Picture, made: Explanation, threads: int) -> MapFacts:

@@ -21,6 +21,7 @@ from inspector.web.explain import address, inputs, pictures, sprites
 from inspector.web.explain.answer import asked_label
 from inspector.web.explain.choices import linked_to, no_longer_linked, say_gone
 from inspector.web.explain.files import download_row
+from inspector.web.explain.kept import keep_button, say_kept
 from inspector.web.explain.pictures import Picture, for_display
 from inspector.web.session import Hand
 from inspector.web.text import escaped, plain
@@ -45,12 +46,13 @@ class Style:
 def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation | None, threads: int) -> None:
     """Picture and heat side by side, how they are drawn, what can be taken home. threads: of torch."""
     places = st.container(key="maps")
-    with st.container(horizontal=True, vertical_alignment="center", key="under-the-map"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="under-the-map"):
         view = st.segmented_control(
             "View", VIEWS, required=True, key="view", label_visibility="collapsed", persist_state="session",
             on_change=no_longer_linked, args=("view",),
         )  # fmt: skip
-        files = st.container(horizontal=True, width="content", key="explain-files")
+        files = st.container(horizontal=True, width="content", gap="xsmall", key="explain-files")
+    kept = st.container(key="kept-maps")
     _tell_gone("view", view or OVERLAY)
     style = _choose_style(view or OVERLAY)
     small, scaled = for_display(picture, first)
@@ -61,6 +63,9 @@ def show(hand: Hand, picture: Picture, first: Explanation, second: Explanation |
             _two(small, scaled, for_display(picture, second)[1], style)
     with files:
         download_row(hand, picture, first, second, style_args=(style.colour_map, style.opacity), threads=threads)
+        keep_button(hand, picture, (first, second), threads)
+    with kept:
+        say_kept(hand)
     address.follow(hand, picture, DRAWING, inputs.as_linked(inputs.inferred(hand), first.preprocessing))
 
 

@@ -18,7 +18,7 @@ from inspector.render.plan_table import PlanRow, find_rows, plan_rows, rows_csv
 from inspector.units import counted, human_shape
 from inspector.web.components import quiet
 from inspector.web.text import escaped, mono, visible
-from inspector.web.trees import arrow, badge, table
+from inspector.web.trees import arrow, badge, table, table_height
 
 _PATTERNS = 60
 _UNFOLDED = 200
@@ -144,7 +144,7 @@ def show_plan(plan: RepairPlan, state: StateDict, target: Target, stem: str) -> 
         )
         if len(found) < len(rows):
             st.caption(f"{len(found):,} of {len(rows):,}")
-        st.dataframe(_frame(found), hide_index=True, height=min(420, 38 + 35 * max(1, len(found))), key="plan")
+        st.dataframe(_frame(found), hide_index=True, height=table_height(len(found), 420), key="plan")
 
 
 def _frame(rows: Sequence[PlanRow]) -> pd.DataFrame:

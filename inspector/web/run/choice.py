@@ -9,7 +9,6 @@ import streamlit as st
 from inspector.errors import ReadError
 from inspector.jobs.asked import RunRef
 from inspector.jobs.job import Job
-from inspector.units import counted
 from inspector.web import jobs, samples, session, shelf
 from inspector.web.dropzone import drop_zone
 from inspector.web.guard import said
@@ -116,7 +115,7 @@ def _server_choice() -> None:
         [*folders, *archives],
         index=None,
         filter_mode="contains",
-        placeholder=f"{counted(len(folders), 'folder')}, {counted(len(archives), 'archive')}",
+        placeholder=offered.holds(folders),
         accept_new_options=True,
         key="run-server-path",
     )

@@ -70,7 +70,7 @@ def show_members(report: RunReport) -> None:
     if listing.more:
         st.caption(plain(listing.more))
     if report.left_out:
-        st.markdown("**Left out**")
+        st.header("Left out")
         left = [
             (mono(one.name, 48), "could not be read" if one.broken else "belongs to something else", escaped(one.why))
             for one in report.left_out

@@ -80,6 +80,7 @@ export default function (component) {
   const find = (name) => parentElement.querySelector(name)
   const zone = find('.zone'), input = find('.file'), folder = find('.folder'), idle = find('.idle'), busy = find('.busy'), failed = find('.failed')
   find('.endings').textContent = data.says
+  find('.endings').classList.toggle('sentence', !data.says.startsWith('.'))
   if (data.apart) {
     zone.classList.add('apart')
     find('.lead').firstChild.textContent = 'Drop checkpoints, or the folder they lie in, or browse for '

@@ -59,6 +59,8 @@ export default function (component) {
     return place
   }
 
+  table.style.setProperty('--columns', data.columns.length)
+  table.style.setProperty('--longest', Math.max(...data.rows.map((row) => row.title.length)))
   const top = element('tr')
   top.append(element('td'), ...data.columns.map((column) => head(column, 'col')))
   table.querySelector('thead').replaceChildren(top)
