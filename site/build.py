@@ -147,6 +147,11 @@ def _page_files(python: str, package: bytes) -> Iterator[tuple[str, bytes]]:
     for path in sorted((SITE / "page").iterdir()):
         if path.name not in _TOP:
             yield path.name, path.read_bytes()
+    # The app's drawing, by its own scripts.
+    static = ROOT / "inspector" / "web" / "static"
+    for path in sorted([*static.glob("drawing/*"), *static.glob("drawing.*"), *static.glob("vendor/dagre*")]):
+        if path.name != "drawing.js":
+            yield path.relative_to(static).as_posix(), path.read_bytes()
     from inspector.render.page_report.style import STYLE
 
     yield "report.css", STYLE.strip().encode() + b"\n"
@@ -166,12 +171,15 @@ def _folder(kind: str, files: Iterator[tuple[str, bytes]]) -> str:
     folder = f"{kind}-{digest.hexdigest()[:12]}"
     (DIST / folder).mkdir()
     for name, data in held.items():
-        (DIST / folder / name).write_bytes(data)
+        target = DIST / folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
     return folder
 
 
 def _top_files(python: str, page: str) -> None:
-    kept = [f"{folder}/{path.name}" for folder in (python, page) for path in sorted((DIST / folder).iterdir())]
+    paths = [path for folder in (python, page) for path in sorted((DIST / folder).rglob("*")) if path.is_file()]
+    kept = [path.relative_to(DIST).as_posix() for path in paths]
     listed = ",\n".join(f'  "{name}"' for name in ("./", "manifest.webmanifest", "icon.svg", *kept))
     for name in _TOP:
         data = (SITE / "page" / name).read_bytes()

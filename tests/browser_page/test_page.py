@@ -46,7 +46,7 @@ def _natively(questions: list[dict[str, Any]]) -> list[Any]:
 
 
 def _about(path: str) -> list[dict[str, Any]]:
-    asks = ["open", "contents", "tensors", "architecture", "repair", "report"]
+    asks = ["open", "contents", "tensors", "architecture", "drawing", "repair", "report"]
     return [
         *({"ask": name, "path": path} for name in asks),
         *({"ask": "json", "what": what, "path": path} for what in ("open", "identify", "diagnose")),
@@ -182,6 +182,43 @@ def test_first_numbers_and_a_second_file(page: Page) -> None:
     assert page.inner_text(".result h2 >> nth=0") == "Beside shapes_fp16.pth"
     text = "html => new DOMParser().parseFromString(html, 'text/html').body.textContent"
     assert page.text_content(".result > div") == page.evaluate(text, right["html"])
+
+
+def test_the_graph_in_a_file_is_drawn(page: Page) -> None:
+    """By the app's scripts, under the page's policy (which would be an error of the console)."""
+    session, path = Session(), SAMPLES / "shapes_script.pt"
+    session.answer(json.dumps({"ask": "open", "path": str(path)}))
+    told = json.loads(session.answer(json.dumps({"ask": "drawing", "path": str(path)})))["value"]
+    boxes = json.loads(told["drawn"])
+    _open(page, path)
+    page.click("#tab-architecture")
+    page.wait_for_selector(".network [role=tree][data-drawn]", timeout=PATIENCE)
+    _settled(page)
+    names = page.locator(".network [role=treeitem]").evaluate_all("all => all.map(one => one.ariaLabel.split(',')[0])")
+    assert names and set(names) <= set(boxes["label"])
+    first = page.locator(".network [role=treeitem] >> nth=0")
+    assert first.locator(".face").evaluate("face => getComputedStyle(face).stroke") not in ("none", "rgb(0, 0, 0)")
+    # Its way into the tree is opened, and what the file holds of it is what Python says here.
+    place = boxes["path"].index("stage2.0.branch1.0")
+    page.fill(".network .query", "stage2.0.branch1.0")
+    page.press(".network .query", "Enter")
+    page.locator(f".network [data-place='{place}']").wait_for(timeout=PATIENCE)
+    page.locator(".network [role=tree]").press("Enter")
+    asked = {"ask": "box", "path": str(path), "box": "stage2.0.branch1.0"}
+    html = json.loads(session.answer(json.dumps(asked)))["value"]["html"]
+    assert "stage2.0.branch1.0.weight" in html
+    text = "html => new DOMParser().parseFromString(html, 'text/html').body.textContent"
+    page.wait_for_selector(".network + div table", timeout=PATIENCE)
+    assert page.text_content(".network + div") == page.evaluate(text, html)
+    for kind, begins in (("SVG", b"<svg "), ("PNG", b"\x89PNG")):
+        with page.expect_download(timeout=PATIENCE) as download:
+            page.click(f".network >> text={kind}")
+        assert Path(download.value.path()).read_bytes().startswith(begins)
+    # Another view ends the drawing; coming back draws it again.
+    page.click("#tab-contents")
+    _settled(page)
+    page.click("#tab-architecture")
+    page.wait_for_selector(".network [role=tree][data-drawn]", timeout=PATIENCE)
 
 
 def test_a_hostile_name_stays_text(page: Page, tmp_path: Path) -> None:
