@@ -3,11 +3,14 @@ anybody else. Runs where npm's package is (`npm ci --prefix site`), with `make t
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +54,18 @@ def _about(path: str) -> list[dict[str, Any]]:
         *({"ask": name, "path": path} for name in asks),
         *({"ask": "json", "what": what, "path": path} for what in ("open", "identify", "diagnose")),
     ]
+
+
+def test_a_first_visit_stays_small_and_little_is_compiled_in_the_page(dist: Path) -> None:
+    from build import squeezed_nbytes
+
+    assert squeezed_nbytes(path for path in dist.rglob("*") if path.is_file()) < 8_000_000
+    [packed] = dist.glob("page-*/package.xz.packed")
+    names = zipfile.ZipFile(io.BytesIO(lzma.decompress(packed.read_bytes()))).namelist()
+    assert {"inspector/overview.pyc", "inspector/readers/formats/torch_zip.pyc"} <= set(names)
+    # What a first file does not need stays as text, and nothing lies there twice.
+    assert "inspector/error_messages/fit.py" in names
+    assert not {name.removesuffix("c") for name in names if name.endswith(".pyc")} & set(names)
 
 
 def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_path: Path) -> None:
