@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from inspector.browser import comparing, documents, others, views, writing
+from inspector.browser import comparing, documents, network, others, views, writing
 from inspector.browser.first_values import first_values
 from inspector.browser.pieces import own_words
 from inspector.errors import InspectorError, UsageError
@@ -28,6 +28,8 @@ class Session:
             "contents": lambda asked: views.contents(self._of(asked)),
             "tensors": lambda asked: views.tensors(self._of(asked)),
             "architecture": lambda asked: views.architecture(self._of(asked)),
+            "drawing": lambda asked: network.drawing(self._of(asked)),
+            "box": lambda asked: network.chosen(self._of(asked), asked["box"]),
             "repair": self._repair,
             "write": self._write,
             "compare": self._compare,

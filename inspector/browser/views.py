@@ -10,6 +10,7 @@ from inspector.browser.pieces import finding_cards, globals_table, own_words, te
 from inspector.checkpoint.types import GlobalVerdict
 from inspector.errors import InspectorError
 from inspector.file_report.make import report_of
+from inspector.graph.types import CARRIES_GRAPH
 from inspector.inspection import HEADER_QUESTIONS, inspect
 from inspector.overview import unfollowed
 from inspector.render.html_text import escaped
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from inspector.architectures.types import Target
     from inspector.checkpoint.types import Checkpoint
     from inspector.file_report.report import FileReport
+    from inspector.graph.types import Drawn
     from inspector.inspection import Inspection
     from inspector.keys.report import KeyReport
 
@@ -42,6 +44,8 @@ class Opened:
     accept: tuple[str, ...] = ()
     choose: dict[str, str] = field(default_factory=dict)
     partial: bool = False
+    graph_read: bool = False
+    drawn: Drawn | None = None
 
 
 def open_path(path: str) -> Opened:
@@ -67,6 +71,7 @@ def overview(opened: Opened) -> dict[str, Any]:
         ),
         "about": own_words(sections.the_file(report) + sections.not_examined(report)),
         "weights": bool(report.tensors),
+        "graph": checkpoint.format in CARRIES_GRAPH,
         "tensors": len(checkpoint.tensors),
     }
 

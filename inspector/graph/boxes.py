@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from inspector.gc_pause import without_collecting
 from inspector.graph.folding import Row, Run, find_runs
 from inspector.graph.nesting import CALL, Item, Nest, Shape, nest
-from inspector.graph.types import Box, BoxEdge, Graph
+from inspector.graph.types import Box, BoxEdge, Drawn, Graph
 
 # A layout of more boxes than this takes a browser too long.
 MOST_CHILDREN = 150
@@ -76,8 +76,13 @@ def boxes(graph: Graph) -> Box:
     return draw(graph).box
 
 
+def drawn(graph: Graph) -> Drawn:
+    """The same as a page shows it."""
+    return Drawn(box=boxes(graph), says=" ".join((f"From {graph.origin.value}.", *graph.remarks)))
+
+
 def draw(graph: Graph) -> Drawing:
-    """The same with the edges between its innermost boxes."""
+    """The nested boxes with the edges between the innermost of them."""
     # Half of the time would go into searching for garbage among records that all stay.
     with without_collecting():
         return _draw(graph)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: Readers whose files may hold a graph. Who reads it: sources.py, which takes longer to import.
+CARRIES_GRAPH = ("torch-export", "onnx", "torchscript")
+
 # A size that is known, the expression or name that stands for it ("s0", "batch"), or None.
 Size = int | str | None
 

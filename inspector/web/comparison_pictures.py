@@ -14,7 +14,7 @@ from inspector.compare.modules import below_modules, change_of, total_of
 from inspector.compare.report import Diff, Relation, TensorDiff
 from inspector.errors import InspectorError
 from inspector.graph.nesting import CALL
-from inspector.graph.types import Box, Drawn
+from inspector.graph.types import CARRIES_GRAPH, Box, Drawn
 from inspector.render import figures as plots
 from inspector.units import human_distance, human_share
 from inspector.web import measuring, network, reports
@@ -98,7 +98,7 @@ def _of_box(box: Box, below: dict[str, list[TensorDiff]]) -> list[TensorDiff]:
 
 def _drawn(hand: Hand, state: StateDict | None) -> tuple[Drawn, dict[str, tuple[str, ...]]] | None:
     """(the graph, what its network calls each tensor of the file); None where there is none to draw."""
-    if reports.checkpoint_of(hand).format in network.CARRIES_GRAPH:
+    if reports.checkpoint_of(hand).format in CARRIES_GRAPH:
         carried = network.carried(hand)
         if carried is not None:
             tensors = state.tensors if state is not None else reports.checkpoint_of(hand).tensors

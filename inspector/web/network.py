@@ -33,8 +33,6 @@ _COLOURS = {
     "calls": COUNT_STEPS,
 }
 _SAID = ("settings", "input", "output", "macs", "elementwise", "parameters", "activations", "field", "calls")
-# Readers whose files hold a graph: graph/sources.py, which the web process does not import for it.
-CARRIES_GRAPH = ("torch-export", "onnx", "torchscript")
 
 
 def carried(hand: Hand) -> Drawn | None:

@@ -5,6 +5,7 @@ import { element, fill } from "./render.js";
 import { offer, save } from "./save.js";
 import { tensorTable } from "./tensors.js";
 import { compareView } from "./compare.js";
+import { drawingView, leaveDrawing } from "./network.js";
 import { repairView, writeControls } from "./repair.js";
 
 const at = (id) => document.getElementById(id);
@@ -141,6 +142,7 @@ async function openFolder(folder, mine) {
 function drawTabs(chosenTab) {
   const known = TABS.filter(([id]) => {
     if (id === "tensors" || id === "compare") return hand.answer.tensors > 0;
+    if (id === "architecture" && hand.answer.graph) return true;
     return !["architecture", "repair", "convert"].includes(id) || hand.answer.weights;
   });
   at("tabs").replaceChildren(
@@ -170,6 +172,7 @@ at("tabs").onkeydown = (event) => {
 async function show(tab, find = "") {
   drawTabs(tab);
   say("");
+  leaveDrawing();
   const view = at("view");
   const path = hand.path;
   view.setAttribute("aria-labelledby", `tab-${tab}`);
@@ -185,8 +188,25 @@ async function show(tab, find = "") {
     if (!answer) view.replaceChildren();
     else if (tab === "tensors") tensorTable(view, answer, find, (set, row) => look(path, set, row));
     else if (tab === "repair") repairView(view, answer, { path, ask, client, write });
+    else if (tab === "architecture") await architecture(view, answer, path);
     else fill(view, answer.html);
   }
+}
+
+async function architecture(view, answer, path) {
+  const report = element("div");
+  fill(report, answer.html);
+  view.replaceChildren(report);
+  if (!hand.answer.graph) {
+    const says = "Its drawing takes one pass of the network, which is made in the app: this file carries no graph.";
+    report.prepend(element("p", { className: "soft", textContent: says }));
+    return;
+  }
+  const place = element("div");
+  view.prepend(place);
+  const drawn = await ask({ ask: "drawing", path }, "Reading the graph");
+  if (!drawn || !place.isConnected) return;
+  await drawingView(place, drawn, (box) => ask({ ask: "box", path, box }, "Reading"));
 }
 
 function look(path, set, row) {

@@ -14,18 +14,40 @@ const NO_PACKAGES = JSON.stringify({
 
 const fetched = self.fetch.bind(self);
 
-async function unpacked(address, type) {
+async function found(address) {
   const answer = await fetched(address);
   if (!answer.ok) throw new Error(`${address.split("/").pop()} could not be fetched (${answer.status}).`);
-  const stream = answer.body.pipeThrough(new DecompressionStream("gzip"));
+  return answer;
+}
+
+// Settled when all of it has come, and perhaps before all of it was used.
+async function unpacked(address, type, ended) {
+  const answer = await found(address);
+  const told = new TransformStream({ flush: ended });
+  const stream = answer.body.pipeThrough(told).pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream, { headers: { "content-type": type } });
 }
+
+// Asked for before Pyodide does, which has to be fetched itself. What Python needs to start comes first, so that it
+// starts while ours is still on its way.
+const part = (name) => `${PYTHON}${name}.packed`;
+let ended;
+const all = new Promise((done) => (ended = done));
+const early = {
+  wasm: unpacked(part("pyodide.asm.wasm"), "application/wasm", ended),
+  stdlib: unpacked(part("stdlib.zip"), "application/zip"),
+};
+import(`${PYTHON}pyodide.asm.mjs`).catch(() => {});
+const ours = all
+  .then(() => found(new URL("package.xz.packed", import.meta.url).href))
+  .then((answer) => answer.arrayBuffer());
+for (const one of [early.wasm, early.stdlib, ours]) one.catch(() => {});
 
 // Pyodide asks for its parts by their own names; the large ones lie packed.
 self.fetch = (address, options) => {
   const text = String(address?.url ?? address);
-  if (text.endsWith(".wasm")) return unpacked(`${text}.packed`, "application/wasm");
-  if (text.endsWith("stdlib.zip")) return unpacked(`${text}.packed`, "application/zip");
+  if (text.endsWith(".wasm")) return early.wasm;
+  if (text.endsWith("stdlib.zip")) return early.stdlib;
   return fetched(address, options);
 };
 
@@ -36,9 +58,6 @@ let reported = 0;
 
 async function start() {
   const begun = performance.now();
-  const ours = unpacked(new URL("package.zip.packed", import.meta.url).href, "application/zip").then((answer) =>
-    answer.arrayBuffer(),
-  );
   const { loadPyodide } = await import(`${PYTHON}pyodide.mjs`);
   const python = await loadPyodide({
     indexURL: PYTHON,
@@ -46,7 +65,7 @@ async function start() {
     lockFileContents: NO_PACKAGES,
     env: { PYTHONDONTWRITEBYTECODE: "1", HOME: "/home/pyodide" },
   });
-  python.FS.writeFile("/lib/package.zip", new Uint8Array(await ours), { canOwn: true });
+  python.FS.writeFile("/lib/package.xz", new Uint8Array(await ours), { canOwn: true });
   disk = openDisk(python.FS);
   python.globals.set("report", (done, total, note) => {
     const now = performance.now();
@@ -55,7 +74,10 @@ async function start() {
     self.postMessage({ id: current, progress: { done, total: total ?? null, note } });
   });
   session = python.runPython(`
-import sys
+import lzma, os, sys
+with open("/lib/package.xz", "rb") as packed, open("/lib/package.zip", "wb", buffering=0) as whole:
+    whole.write(lzma.decompress(packed.read()))
+os.unlink("/lib/package.xz")
 sys.path.insert(0, "/lib/package.zip")
 from inspector.browser.session import Session
 Session(report)

@@ -18,7 +18,7 @@ try {
     fs.writeFileSync(path.join(scratch, name.replace(/\.packed$/, "")), packed ? zlib.gunzipSync(data) : data);
   }
   const { loadPyodide } = await import(pathToFileURL(path.join(scratch, "pyodide.mjs")).href);
-  const ours = zlib.gunzipSync(fs.readFileSync(path.join(folder("page"), "package.zip.packed")));
+  const ours = fs.readFileSync(path.join(folder("page"), "package.xz.packed"));
   const start = async () => {
     const made = await loadPyodide({
       indexURL: scratch + "/",
@@ -28,11 +28,12 @@ try {
         packages: {},
       }),
     });
-    made.FS.writeFile("/lib/package.zip", ours);
+    made.FS.writeFile("/lib/package.xz", ours);
     made.FS.mkdirTree("/work");
     made.FS.mount(made.FS.filesystems.NODEFS, { root: work }, "/work");
     const session = made.runPython(`
-import sys
+import lzma, pathlib, sys
+pathlib.Path("/lib/package.zip").write_bytes(lzma.decompress(pathlib.Path("/lib/package.xz").read_bytes()))
 sys.path.insert(0, "/lib/package.zip")
 from inspector.browser.session import Session
 Session()

@@ -3,11 +3,14 @@ anybody else. Runs where npm's package is (`npm ci --prefix site`), with `make t
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,11 +49,23 @@ def _natively(questions: list[dict[str, Any]]) -> list[Any]:
 
 
 def _about(path: str) -> list[dict[str, Any]]:
-    asks = ["open", "contents", "tensors", "architecture", "repair", "report"]
+    asks = ["open", "contents", "tensors", "architecture", "drawing", "repair", "report"]
     return [
         *({"ask": name, "path": path} for name in asks),
         *({"ask": "json", "what": what, "path": path} for what in ("open", "identify", "diagnose")),
     ]
+
+
+def test_a_first_visit_stays_small_and_little_is_compiled_in_the_page(dist: Path) -> None:
+    from build import squeezed_nbytes
+
+    assert squeezed_nbytes(path for path in dist.rglob("*") if path.is_file()) < 8_000_000
+    [packed] = dist.glob("page-*/package.xz.packed")
+    names = zipfile.ZipFile(io.BytesIO(lzma.decompress(packed.read_bytes()))).namelist()
+    assert {"inspector/overview.pyc", "inspector/readers/formats/torch_zip.pyc"} <= set(names)
+    # What a first file does not need stays as text, and nothing lies there twice.
+    assert "inspector/error_messages/fit.py" in names
+    assert not {name.removesuffix("c") for name in names if name.endswith(".pyc")} & set(names)
 
 
 def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_path: Path) -> None:
@@ -182,6 +197,43 @@ def test_first_numbers_and_a_second_file(page: Page) -> None:
     assert page.inner_text(".result h2 >> nth=0") == "Beside shapes_fp16.pth"
     text = "html => new DOMParser().parseFromString(html, 'text/html').body.textContent"
     assert page.text_content(".result > div") == page.evaluate(text, right["html"])
+
+
+def test_the_graph_in_a_file_is_drawn(page: Page) -> None:
+    """By the app's scripts, under the page's policy (which would be an error of the console)."""
+    session, path = Session(), SAMPLES / "shapes_script.pt"
+    session.answer(json.dumps({"ask": "open", "path": str(path)}))
+    told = json.loads(session.answer(json.dumps({"ask": "drawing", "path": str(path)})))["value"]
+    boxes = json.loads(told["drawn"])
+    _open(page, path)
+    page.click("#tab-architecture")
+    page.wait_for_selector(".network [role=tree][data-drawn]", timeout=PATIENCE)
+    _settled(page)
+    names = page.locator(".network [role=treeitem]").evaluate_all("all => all.map(one => one.ariaLabel.split(',')[0])")
+    assert names and set(names) <= set(boxes["label"])
+    first = page.locator(".network [role=treeitem] >> nth=0")
+    assert first.locator(".face").evaluate("face => getComputedStyle(face).stroke") not in ("none", "rgb(0, 0, 0)")
+    # Its way into the tree is opened, and what the file holds of it is what Python says here.
+    place = boxes["path"].index("stage2.0.branch1.0")
+    page.fill(".network .query", "stage2.0.branch1.0")
+    page.press(".network .query", "Enter")
+    page.locator(f".network [data-place='{place}']").wait_for(timeout=PATIENCE)
+    page.locator(".network [role=tree]").press("Enter")
+    asked = {"ask": "box", "path": str(path), "box": "stage2.0.branch1.0"}
+    html = json.loads(session.answer(json.dumps(asked)))["value"]["html"]
+    assert "stage2.0.branch1.0.weight" in html
+    text = "html => new DOMParser().parseFromString(html, 'text/html').body.textContent"
+    page.wait_for_selector(".network + div table", timeout=PATIENCE)
+    assert page.text_content(".network + div") == page.evaluate(text, html)
+    for kind, begins in (("SVG", b"<svg "), ("PNG", b"\x89PNG")):
+        with page.expect_download(timeout=PATIENCE) as download:
+            page.click(f".network >> text={kind}")
+        assert Path(download.value.path()).read_bytes().startswith(begins)
+    # Another view ends the drawing; coming back draws it again.
+    page.click("#tab-contents")
+    _settled(page)
+    page.click("#tab-architecture")
+    page.wait_for_selector(".network [role=tree][data-drawn]", timeout=PATIENCE)
 
 
 def test_a_hostile_name_stays_text(page: Page, tmp_path: Path) -> None:

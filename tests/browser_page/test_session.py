@@ -10,6 +10,11 @@ import pytest
 
 from inspector.browser.session import Session
 from inspector.cli.main import run
+from inspector.graph.boxes import drawn
+from inspector.graph.sources import graph_of
+from inspector.params.count import count_parameters
+from inspector.readers import open_checkpoint
+from inspector.render.drawing_data import drawing_data
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 WRAPPED = str(SAMPLES / "shapes_dp.pth.tar")
@@ -46,6 +51,33 @@ def test_a_repaired_file_is_the_command_lines(session: Session, tmp_path: Path) 
     made = _value(session, ask="write", path=WRAPPED, kind="repair", folder=str(tmp_path), writer="safetensors")
     assert Path(made["path"]).read_bytes() == there.read_bytes()
     assert made["sha256"] in made["html"]
+
+
+def test_the_graph_in_a_file_is_drawn_as_in_the_app(session: Session) -> None:
+    path = str(SAMPLES / "shapes_script.pt")
+    assert _value(session, ask="open", path=path)["graph"] is True
+    told = _value(session, ask="drawing", path=path)
+    checkpoint = open_checkpoint(path)
+    carried = graph_of(checkpoint)
+    counts = count_parameters(checkpoint, checkpoint.weights)
+    assert carried is not None
+    columns = {"Parameters": {m.path: float(m.parameters) for m in counts.modules}}
+    assert told["drawn"] == drawing_data(drawn(carried).box, columns)
+    assert told["says"] == "From the TorchScript code in the file."
+
+
+def test_a_chosen_box_tells_its_tensors_and_no_others(session: Session) -> None:
+    path = str(SAMPLES / "shapes_script.pt")
+    _value(session, ask="open", path=path)
+    told = _value(session, ask="box", path=path, box="conv1.0")["html"]
+    assert "conv1.0.weight" in told and "conv1.1.weight" not in told and "1 tensor in the file, 648 elements" in told
+    assert "No tensor of the file" in _value(session, ask="box", path=path, box="maxpool")["html"]
+    assert _ask(session, ask="box", path=path, box="<b>")["says"] == "The drawing has no such box."
+
+
+def test_a_file_without_a_graph_has_no_drawing(session: Session) -> None:
+    assert _value(session, ask="open", path=WRAPPED)["graph"] is False
+    assert _value(session, ask="drawing", path=WRAPPED)["drawn"] == ""
 
 
 def test_names_from_a_file_are_no_markup(session: Session, tmp_path: Path) -> None:

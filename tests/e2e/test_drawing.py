@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inspector.web.drawing import as_data
+from inspector.render.drawing_data import drawing_data
 from inspector.web.static_files import address_of
 from tests.e2e.conftest import PATIENCE, running_app
 from tests.e2e.drawings import group, leaf, whole
@@ -332,7 +332,7 @@ def test_a_module_folded_into_anothers_box_means_that_box(resident: Any) -> None
     pairs = replace(turn, repeat=3, repeated=tuple(f"body.{at}" for at in range(6)))
     inner = group("head.0", "Block", [group("head.0.sub.0", "Sub", [leaf("head.0.sub.0.fc", "Linear")], repeat=4)])
     blocks = replace(inner, repeat=2, repeated=("head.0", "head.1"))
-    drawn = json.loads(as_data(whole("net", [pairs, blocks], ()), {}))
+    drawn = json.loads(drawing_data(whole("net", [pairs, blocks], ()), {}))
     asked = {
         "body.0": "body.0",
         "body.4": "body.0",

@@ -19,7 +19,8 @@ from inspector.graph.building import DEEPEST
 from inspector.graph.from_onnx import graph_from_onnx
 from inspector.graph.from_pt2 import graph_from_pt2
 from inspector.graph.from_torchscript import graph_from_torchscript
-from inspector.graph.types import Graph
+from inspector.graph.sources import GRAPH_SOURCES
+from inspector.graph.types import CARRIES_GRAPH, Graph
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.render.graph_files.dot import as_dot
 from inspector.render.graph_files.mermaid import as_mermaid
@@ -231,3 +232,7 @@ def test_what_stands_in_a_file_ends_no_label(tmp_path: Path) -> None:
     assert '"]; x' not in mermaid and "<script>" not in mermaid
     dot = as_dot(drawing)
     assert all(line.replace('\\"', "").count('"') % 2 == 0 for line in dot.splitlines())
+
+
+def test_the_readers_that_carry_a_graph_are_those_that_are_read() -> None:
+    assert set(CARRIES_GRAPH) == set(GRAPH_SOURCES)

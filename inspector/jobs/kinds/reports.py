@@ -25,9 +25,9 @@ from inspector.flops.memory_report import MemoryReport
 from inspector.flops.own_code import count_code_costs
 from inspector.flops.report import CostReport
 from inspector.flops.timing_report import TimingReport
-from inspector.graph.boxes import boxes
+from inspector.graph.boxes import drawn
 from inspector.graph.sources import graph_of
-from inspector.graph.types import Drawn, Graph
+from inspector.graph.types import Drawn
 from inspector.health.examine import examine
 from inspector.health.report import HealthReport
 from inspector.health.spectra import MOST_NUMEL, measure_spectra, working_nbytes
@@ -97,17 +97,13 @@ def real_costs(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...
 
 def drawing(bench: Bench, spec: ArchitectureSpec, input_shape: tuple[int, ...] | None) -> Drawn:
     """Boxes from one forward without numbers."""
-    return _drawn(graph_of_spec(spec, input_shape))
+    return drawn(graph_of_spec(spec, input_shape))
 
 
 def carried_graph(bench: Bench, file: FileRef) -> Drawn | None:
     """Boxes of the graph in the file, None where it carries none."""
     found = graph_of(checkpoint_of(bench, file))
-    return None if found is None else _drawn(found)
-
-
-def _drawn(graph: Graph) -> Drawn:
-    return Drawn(box=boxes(graph), says=" ".join((f"From {graph.origin.value}.", *graph.remarks)))
+    return None if found is None else drawn(found)
 
 
 def memory(
@@ -284,4 +280,4 @@ def code_drawing(
     bench: Bench, text: str, folder: Path, seconds: float, nbytes: int, input_shape: tuple[int, ...] | None
 ) -> Drawn:
     """Boxes from one forward of it without numbers."""
-    return _drawn(graph_of_code(text, input_shape, folder=folder, seconds=seconds, memory_nbytes=nbytes))
+    return drawn(graph_of_code(text, input_shape, folder=folder, seconds=seconds, memory_nbytes=nbytes))

@@ -35,19 +35,16 @@ export const asSvg = (scene, look, palette, title, legend) => {
 // Gives {blob, scale}: twice the size, or less where that is more than a browser can hold.
 export const asPng = async ({ text, w, h }) => {
   const scale = Math.min(2, MOST_SIDE / w, MOST_SIDE / h, Math.sqrt(MOST_AREA / (w * h)))
-  const address = URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' }))
-  try {
-    const picture = new Image()
-    picture.src = address
-    await picture.decode()
-    const canvas = document.createElement('canvas')
-    canvas.width = Math.round(w * scale)
-    canvas.height = Math.round(h * scale)
-    canvas.getContext('2d').drawImage(picture, 0, 0, canvas.width, canvas.height)
-    const blob = await new Promise((done) => canvas.toBlob(done, 'image/png'))
-    if (!blob) throw new Error('The picture is too large for this browser.')
-    return { blob, scale }
-  } finally { URL.revokeObjectURL(address) }
+  const picture = new Image()
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`
+  await picture.decode()
+  const canvas = document.createElement('canvas')
+  canvas.width = Math.round(w * scale)
+  canvas.height = Math.round(h * scale)
+  canvas.getContext('2d').drawImage(picture, 0, 0, canvas.width, canvas.height)
+  const blob = await new Promise((done) => canvas.toBlob(done, 'image/png'))
+  if (!blob) throw new Error('The picture is too large for this browser.')
+  return { blob, scale }
 }
 
 export const save = (blob, name) => {
