@@ -60,6 +60,8 @@ sidebar.draw()
 remote_files.draw_line()
 of_files = page.url_path == "files" and (shelf.current() is not None or shelf.missing() is not None)
 wanted = shelf.missing() if of_files else session.missing()
+if page.url_path != "files":
+    shelf.drop_missing()
 try:
     # The page without a path is Open, which takes any file.
     if wanted is not None and of_files:

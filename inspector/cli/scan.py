@@ -54,6 +54,7 @@ def scan(
         settings=Settings(fail_on=fail_on),
         git=True,
         headers=True,
+        pointers_pass=False,
         digest=digest,
         jobs=jobs or os.cpu_count() or 1,
     )

@@ -47,7 +47,7 @@ class CheckRequest:
     git: look also at what git keeps for itself (`.git`). headers: leave the numbers unread. spectra: singular values of
     the weights too, which takes long. baseline: a file of known findings that do not count. learn: all that is found is
     known from now on, and does not count either. digest: add the sha256 of each checkpoint. jobs: processes that read
-    side by side.
+    side by side. pointers_pass: a Git LFS pointer is a note and no error, since it is what a repository holds.
     """
 
     paths: tuple[Path, ...]
@@ -60,3 +60,4 @@ class CheckRequest:
     learn: bool = False
     digest: bool = False
     jobs: int = 1
+    pointers_pass: bool = True

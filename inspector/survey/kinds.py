@@ -18,7 +18,9 @@ NOT_EXAMINED = FindingKind(
     "not-examined", Severity.ERROR, "Something was not looked at", also=(Severity.WARNING, Severity.INFO)
 )
 NO_CHECKPOINT = FindingKind("no-checkpoint", Severity.ERROR, "Named as a checkpoint, and is none")
-POINTER_FILE = FindingKind("pointer-file", Severity.NOTICE, "A Git LFS pointer stands in the file's place")
+POINTER_FILE = FindingKind(
+    "pointer-file", Severity.ERROR, "A Git LFS pointer stands in the file's place", also=(Severity.NOTICE,)
+)
 CORRUPT_FILE = FindingKind("corrupt-file", Severity.ERROR, "A checkpoint is broken beyond showing anything")
 REFUSED_CONTENT = FindingKind("refused-content", Severity.ERROR, "Something is refused on purpose")
 OVER_LIMIT = FindingKind("over-limit", Severity.ERROR, "A length or count is over a limit")

@@ -79,7 +79,7 @@ def answer(rows: Sequence[FileRow], archive: Sequence[Finding] = ()) -> str:
     others = sum(one.row.kind is RowKind.OTHER for one in rows)
     said = [
         counted(sum(one.row.kind is RowKind.CHECKPOINT for one in rows), "checkpoint"),
-        *([counted(pointers, "Git LFS pointer")] if pointers else []),
+        *([f'{counted(pointers, "Git LFS pointer")} ("git lfs pull" fetches the weights)'] if pointers else []),
         *([f"{unread:,} that could not be read"] if unread else []),
         *([counted(others, "other file")] if others else []),
     ]
@@ -199,7 +199,7 @@ def frame_of(rows: Sequence[FileRow]) -> pd.DataFrame:
 def what_it_is(row: SurveyRow) -> str:
     """The network, else the format and what is in it."""
     if row.finding == POINTER_FILE.id:
-        return "Git LFS pointer"
+        return "Git LFS pointer, not the weights"
     if row.kind is RowKind.UNREADABLE:
         return "could not be read"
     if row.kind is RowKind.OTHER:

@@ -138,8 +138,25 @@ def follow_link() -> None:
     if first and current() is None:
         _take_from_address()
     shelf = current()
-    if shelf is not None:
-        _write_address(shelf)
+    if shelf is None:
+        return
+    if shelf.sha256 and not the_store().is_here(shelf.sha256):
+        # Where the address names it, it is asked for (`missing`); no other address gets it.
+        st.session_state[_SHELF] = None
+        return
+    if not shelf.sha256:
+        try:
+            resolve_folder(shelf.folder)
+        except InspectorError:
+            st.session_state[_SHELF] = None
+            _clear_address()
+            raise
+    _write_address(shelf)
+
+
+def _clear_address() -> None:
+    for name in (_DIGEST, _NAME, _FOLDER):
+        st.query_params.pop(name, None)
 
 
 def missing() -> Hand | None:
@@ -150,11 +167,17 @@ def missing() -> Hand | None:
     return Hand(sha256=wanted, name=linked_name(st.query_params.get(_NAME, "") or wanted[:12]))
 
 
+def drop_missing() -> None:
+    """Take it out of the address: of a page that does not ask for it."""
+    if missing() is not None:
+        _clear_address()
+
+
 def _take_from_address() -> None:
     digest, folder = st.query_params.get(_DIGEST, ""), st.query_params.get(_FOLDER, "")
     if digest:
         if not is_digest(digest):
-            st.query_params.pop(_DIGEST, None)
+            _clear_address()
             raise ReadError(
                 "The address names no archive: it is not a sha256.", hint="Open the archive on the Open page."
             )
@@ -166,7 +189,7 @@ def _take_from_address() -> None:
         try:
             resolve_folder(folder)
         except RefusedContent:
-            st.query_params.pop(_FOLDER, None)
+            _clear_address()
             raise
         put_up(Shelf(name=_folder_name(folder), folder=folder))
 

@@ -55,8 +55,8 @@ def test_the_text_has_a_line_for_each_finding_and_one_for_the_end(folder: Path, 
     assert [line for line in lines if not line.startswith(" ")][:3] == [
         "models/large.safetensors: warning: large-weight: fc.weight reaches 2e+03 in magnitude, with a root mean "
         "square of 1e+03.",
-        "models/pointer.pth: notice: pointer-file: pointer.pth is a Git LFS pointer (133 bytes), no checkpoint: the "
-        "file that it stands for has 46,830,571 bytes and the sha256 abababababab….",
+        "models/pointer.pth: notice: pointer-file: pointer.pth is a Git LFS pointer (133 bytes), not the weights: "
+        '"git lfs pull" fetches those, 46,830,571 bytes with the sha256 abababababab….',
         "models/sick.safetensors: error: non-finite: fc.weight holds 1 NaN (25.0 %) among 4, the first at [0, 1].",
     ]
     assert lines[-1].startswith("3 checkpoints, 1 unread in ")

@@ -103,6 +103,8 @@ def test_a_pointer_is_a_note_and_what_hides_behind_one_is_not(tmp_path: Path) ->
     (tmp_path / "a.pth").write_bytes(POINTER)
     report = check(request_of(tmp_path, base=tmp_path)).report
     assert (report.worst, report.failed) == (Severity.NOTICE, False)
+    # To whoever looks for weights it is an error.
+    assert check(request_of(tmp_path, base=tmp_path, pointers_pass=False)).report.failed
     for more in (b"cos\nsystem\n", b"\x80\x02.", b"x" * 2000, b"\x1b[31m\n", b"\n\n"):
         (tmp_path / "a.pth").write_bytes(POINTER + more)
         assert check(request_of(tmp_path, base=tmp_path)).report.failed, more

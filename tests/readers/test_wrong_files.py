@@ -36,7 +36,7 @@ WRONG = [
     (b"", "empty: it has 0 bytes"),
     (b"<!DOCTYPE html><html><head><title>Sign in</title>", 'web page titled "Sign in"'),
     (b"\n\n  <html><body>404</body></html>", "web page"),
-    (LFS, r"Git LFS pointer .* 46,830,571 bytes and the sha256 abababababab"),
+    (LFS, r"Git LFS pointer .* 46,830,571 bytes with the sha256 abababababab"),
     (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "XML document"),
     (b'{"hidden_size": 768}', "JSON text"),
     (b'{"weight_map": {"a": "model-00001.safetensors"}}', "index of 1 tensor in 1 file"),

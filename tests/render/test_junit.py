@@ -29,7 +29,7 @@ def test_a_suite_per_file_and_a_failure_from_fail_on_upwards() -> None:
         path="c.pth",
         nbytes=1,
         kind=RowKind.UNREADABLE,
-        findings=(POINTER_FILE.found("A pointer."),),
+        findings=(POINTER_FILE.found("A pointer.", severity=Severity.NOTICE),),
         fingerprints=("f",),
     )
     clean = CheckedFile(path="a.pth", nbytes=1, kind=RowKind.CHECKPOINT)

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.checkpoint.digest import digest_of
 from inspector.checkpoint.source import BufferSource
+from inspector.cli.main import run
 from inspector.errors import ReadError, RefusedContent, UsageError
 from inspector.jobs.bench import Bench
 from inspector.jobs.job import Job
@@ -97,6 +98,46 @@ def _click(app: AppTest, place: int, column: str = "") -> None:
     app.session_state["files-table-All-"] = {"selection": selection}
     app.run()
     assert not app.exception
+
+
+def test_a_pointer_of_git_lfs_is_an_error_that_says_what_to_run(
+    app: AppTest, members: dict[str, bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"ab" * 32 + b"\nsize 46830571\n"
+    kept = {path: data for path, data in members.items() if path.endswith("safetensors")}
+    app.session_state["owner"] = "me"
+    file = stored(tar({**kept, "photos/model.bin": pointer}), "photos.tar")
+    app.session_state["shelf"] = shelf.Shelf(name="photos.tar", sha256=file.sha256)
+    on_files(app.run())
+    assert table(app)[0] == ("Error", "model.bin", "Git LFS pointer, not the weights")
+    (frame,) = (element.value for element in app.dataframe)
+    assert '"git lfs pull" fetches those, 46,830,571 bytes' in frame["Worst finding"][0]
+    says = next(e.proto.body for e in app.get("html") if "mi-answer" in e.proto.body)
+    assert "1 Git LFS pointer" in says and "git lfs pull" in says and "1 file has an error" in says
+    alone = tmp_path / "alone" / "model.bin"
+    alone.parent.mkdir()
+    alone.write_bytes(pointer)
+    assert run(["scan", str(alone.parent), "--fail-on", "error"]) == 1
+    assert "git lfs pull" in " ".join(capsys.readouterr().out.split())
+    assert run(["open", str(alone)]) == 2
+    assert "git lfs pull" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_shelf_that_is_gone_is_asked_for_on_files_and_leaves_every_other_address(
+    app: AppTest, members: dict[str, bytes]
+) -> None:
+    app.session_state["owner"] = "me"
+    file = stored(tar(members), "photos.tar")
+    app.session_state["shelf"] = shelf.Shelf(name="photos.tar", sha256=file.sha256)
+    on_files(app.run())
+    assert app.query_params["shelf"] == file.sha256
+    uploads.the_store().forget(file.sha256, "me")
+    app.run()
+    assert not app.exception and app.session_state["shelf"] is None
+    assert any("photos.tar" in one.value for one in app.markdown)
+    assert app.query_params["shelf"] == file.sha256
+    app.switch_page("pages/open.py").run()
+    assert not app.exception and not {"shelf", "shelf-name", "folder"}.intersection(app.query_params)
 
 
 def test_a_name_opens_its_file_and_the_way_back_finds_the_row(app: AppTest, members: dict[str, bytes]) -> None:

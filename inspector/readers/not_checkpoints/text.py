@@ -60,9 +60,9 @@ def name_pointer(source: ByteSource, head: bytes, name: str) -> InspectorError |
         size = int(pointer[2])
         kind = PointerFile if _is_whole_pointer(source, head) else UnknownFormat
         return kind(
-            f"{name} is a Git LFS pointer ({source.size} bytes), no checkpoint: the file that it stands for has "
-            f"{size:,} bytes and the sha256 {pointer[1].decode()[:12]}….",
-            hint='Run "git lfs pull" in the repository, or download the file from its web page.',
+            f'{name} is a Git LFS pointer ({source.size} bytes), not the weights: "git lfs pull" fetches those, '
+            f"{size:,} bytes with the sha256 {pointer[1].decode()[:12]}….",
+            hint="Run it in the repository that the file is from, or download the file from its web page.",
         )
     if source.size > 2048:
         return None
