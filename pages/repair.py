@@ -82,17 +82,18 @@ fits = found is not None and (found.complete or bool(found.ambiguities))
 with which:
     told = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), None) if several else None
     states.choose_state(checkpoint, models_only=True, question=asks or ("" if fits else several), told=told)
-if several and not asks and not fits:
+# What the file is as it stands is another answer for each of the sets.
+if asks or (several and not fits):
     st.caption("What keeps it from loading appears here once that is chosen.")
     paste_box()
     st.stop()
 plan = report.plan
 state = next((s for s in checkpoint.state_dicts if s.path == report.state_dict), state)
 icon = '<span class="mi-icon" aria-hidden="true">block</span> ' if report.refusal else ""
-first.html(f'<p class="mi-answer">{icon}{escaped(report.says)}</p>')
+first.html(f'<p class="mi-answer">{icon}{escaped(lists.answer(report))}</p>')
 if report.refusal and report.refusal != report.says:
     first.warning(plain(in_page_words(report.refusal)), icon=":material/block:")
-choices.note_asked(plan, answers, apart=asks)
+choices.note_asked(plan, answers)
 if address.give(answers, plan, target):
     st.rerun()
 if choices.ask(plan, answers):
@@ -103,10 +104,11 @@ address.follow(answers, target)
 
 # The file comes first; what it rests on stands below and is made first, where it takes longer than the boxes.
 download = st.container(key="repaired-file")
-st.header("Left over")
-lists.show_left_over(
-    left_over(report), waiting=plan is not None and bool(plan.ambiguities), lost=plan.lost if plan is not None else 0
-)
+left, waiting = left_over(report), plan is not None and bool(plan.ambiguities)
+# Before an answer that decides about it, nothing is no finding.
+if not (waiting and left.nothing):
+    st.header("Left over")
+    lists.show_left_over(left, waiting=waiting, lost=plan.lost if plan is not None else 0)
 finding_cards(lists.beside(report))
 if plan is not None and plan.rules:
     st.header("Rules")

@@ -70,7 +70,8 @@ def test_an_open_question_stands_before_the_lists(app: AppTest, tmp_path: Path) 
     twins = {f"{twin}.fc.{n}": torch.ones(2, 2) for twin in ("ema_model", "online_model") for n in ("weight", "scale")}
     _open(app, twins, tmp_path)
     app.text_area[0].set_value("fc.weight\nfc.scale").run()
-    assert "Which one?" in app.radio[0].label.replace("\\", "")
+    assert "Which one?" in app.radio[0].label.replace("\\", "") and "Which one?" not in _html(app)
+    assert "1 question to answer first: the file does not tell." in _html(app)
     assert any("Not placed until that is answered" in box.label for box in app.expander)
     # Nothing is said about what lies waiting, which would look lost or foreign.
     assert "data-finding" not in _html(app)
@@ -331,7 +332,9 @@ def test_of_two_sets_of_weights_one_box_asks_and_the_address_has_the_answer(app:
     app.text_area[0].set_value("fc.weight\nfc.bias").run()
     (box,) = _state_boxes(app)
     assert "Which one?" in box.label.replace("\\", "") and box.value is None and not app.radio
-    assert "state" not in app.query_params and "Verified" not in _headings(app)
+    # Said once, and nothing of what the choice decides.
+    assert "state" not in app.query_params and _headings(app) == []
+    assert "Which one?" not in _html(app) and "Nothing missing" not in _html(app)
     box.set_value(1).run()
     assert not app.exception
     (box,) = _state_boxes(app)

@@ -43,11 +43,9 @@ def answers_for(hand: Hand, state: StateDict, target: Target) -> Answers:
     return held if isinstance(held, Answers) else Answers()
 
 
-def note_asked(plan: RepairPlan | None, answers: Answers, *, apart: str = "") -> None:
-    """Which questions came up, before any of them is answered. apart: one that is asked elsewhere."""
+def note_asked(plan: RepairPlan | None, answers: Answers) -> None:
+    """Which questions came up, before any of them is answered."""
     for question in plan.ambiguities if plan else ():
-        if question.question == apart:
-            continue
         # Places that were answered one by one are not asked about any more, and stay changeable.
         held = answers.asked.get(question.id)
         if held is None or held.options != question.options or not set(question.places) <= set(held.places):

@@ -34,6 +34,17 @@ _WHY = {
 _SEARCHED = 24  # names, above which a list gets a field to search it
 
 
+def answer(report: KeyReport) -> str:
+    """The diagnosis in a sentence; of open questions, which stand below with their boxes, only that there are some."""
+    asked = report.plan.ambiguities if report.plan is not None else ()
+    if not asked or not report.says.startswith(asked[0].question):
+        return report.says
+    # What follows the question is about the file itself.
+    _, _, rest = report.says.removeprefix(asked[0].question).partition(" But ")
+    waits = f"{counted(len(asked), 'question')} to answer first: the file does not tell."
+    return f"{waits} {rest[:1].upper()}{rest[1:]}" if rest else waits
+
+
 def show_rules(plan: RepairPlan) -> None:
     """Each rule with its cost, how many keys it explains, and three examples."""
     rows = [_rule_row(use) for use in plan.rules]
