@@ -1,4 +1,5 @@
-"""Which tensors hold NaN or infinity: an export carries them along, and says so, or leaves those tensors out.
+"""Which tensors hold NaN or infinity: an export carries them along, and says so, or leaves those tensors out. Masks
+that are made of -inf are none of them.
 
 What is carried along is counted in the numbers that are read to be written; only what is to be left out must be known
 before.
@@ -14,6 +15,7 @@ import numpy as np
 
 from inspector.checkpoint.casts import has_numbers, numbers_of
 from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.masks import is_additive_mask
 from inspector.checkpoint.raw_tensor import RawTensor, read_raw
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.exports.stream import Block, Memory, Stream, in_order
@@ -98,4 +100,7 @@ def _broken(name: str, tensor: RawTensor) -> BrokenTensor | None:
         infinite += int(np.count_nonzero(bad & ~np.isnan(numbers)))
     if first is None:
         return None
+    numbers_in = (numbers_of(memory[at : at + _PIECE], dtype) for at in range(0, len(memory), _PIECE))
+    if not nan and is_additive_mask(name, numbers_in):
+        return None  # On purpose, and no forward pass answers NaN for it.
     return BrokenTensor(name=name, shape=tuple(tensor.shape), nan=nan, infinite=infinite, first=first)

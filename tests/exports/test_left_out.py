@@ -96,3 +96,14 @@ def test_whole_sets_are_named_first_and_their_entries_not_one_by_one(tmp_path: P
     report = export_as_is(checkpoint, state, tmp_path / "out.pth")
     assert report.lost[0] == "netG: state dict of 2 tensors" and report.lost[-1] == "epoch"
     assert not [what for what in report.lost if what.startswith("optG.")]
+
+
+def test_a_mask_of_minus_infinity_is_written_without_a_warning_and_never_left_out(tmp_path: Path) -> None:
+    mask = torch.zeros(5, 5, dtype=torch.float16).masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), float("-inf"))
+    torch.save({"fc.weight": torch.randn(3, 3), "attn.hides": mask}, tmp_path / "a.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.pth")
+    assert checkpoint.weights is not None
+    for without in (False, True):
+        report = export_as_is(checkpoint, checkpoint.weights, tmp_path / "out.pth", without_broken=without)
+        assert (report.broken, report.left_out) == ((), ())
+        assert torch.equal(torch.load(tmp_path / "out.pth")["attn.hides"], mask)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.casts import has_numbers, numbers_of
 from inspector.checkpoint.dtypes import DTYPES
+from inspector.checkpoint.masks import is_additive_mask
 from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.keys.proofs.constants import judge_constant
 from inspector.keys.report import Evidence, Proof, Step
@@ -44,6 +45,9 @@ class ValueTally:
         self._total = self._finite = 0
         self._wrong = ""
         self._broken: list[str] = []
+        # Infinity is what these are made of; how much of it.
+        self._masks: list[str] = []
+        self._hidden = 0
         self._notes: list[str] = []
         self._counters: dict[int, int] = {}
         self._floating_counters = 0
@@ -58,7 +62,11 @@ class ValueTally:
             self._total += tensor.numel
             finite = sum(_finite(piece, tensor.dtype) for piece in _pieces(tensor))
             self._finite += finite
-            self._broken += [name] if finite < tensor.numel else []
+            if finite < tensor.numel and _is_mask(name, tensor):
+                self._masks.append(name)
+                self._hidden += tensor.numel - finite
+            elif finite < tensor.numel:
+                self._broken.append(name)
         if "complex" in tensor.dtype or not has_numbers(tensor.dtype):
             return True
         if last == "running_var" and tensor.numel and bool(np.less(tensor.numbers, 0).any()):
@@ -96,13 +104,12 @@ class ValueTally:
         if self._floating_counters:
             notes.append(f"{counted(self._floating_counters, 'counter')} of batches not stored as a whole number.")
         passed: bool | None = True
-        says = f"All of {self._total:,} floating-point values finite, no negative variance or counter."
+        beside = f" but the -inf of {_named(self._masks)}, a mask's" if self._masks else ""
+        says = f"All of {self._total:,} floating-point values finite{beside}, no negative variance or counter."
         if self._broken:
             # The file's own illness is kept as it is: no fault of the repair, and nothing to be called sound.
-            left = len(self._broken) - _NAMED
-            named = ", ".join(self._broken[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
-            of = f"{self._total - self._finite:,} of {self._total:,} floating-point values"
-            says = f"{of} are NaN or infinite: {named}."
+            of = f"{self._total - self._finite - self._hidden:,} of {self._total:,} floating-point values"
+            says = f"{of} are NaN or infinite: {_named(self._broken)}{beside.replace(' but', '; beside')}."
             passed = None
         return Proof(id="values", says=" ".join([says, *notes[:3]]), passed=passed)
 
@@ -125,6 +132,17 @@ class ValueTally:
         else:
             # Names put them there, and the other norms are sound: an odd layer rather than a wrong place.
             self._notes.append(says)
+
+
+def _named(names: Sequence[str]) -> str:
+    left = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _is_mask(name: str, tensor: RawTensor) -> bool:
+    if not has_numbers(tensor.dtype) or "complex" in tensor.dtype:
+        return False
+    return is_additive_mask(name, (numbers_of(piece, tensor.dtype) for piece in _pieces(tensor)))
 
 
 def _pieces(tensor: RawTensor) -> Iterator[NDArray[np.generic]]:

@@ -102,3 +102,34 @@ def test_counters_are_whole_and_told_when_they_differ():
     assert prove_values({f"a.{counter}": torch.tensor(7.5)}).passed is False
     assert prove_values({f"a.{counter}": torch.tensor(float("nan"))}).passed is False
     assert prove_values({f"a.{counter}": torch.tensor(-1)}).passed is False
+
+
+@pytest.mark.parametrize("filling", [float("-inf"), torch.finfo(torch.float32).min, -65504.0])
+def test_a_mask_of_minus_infinity_is_meant_so(filling):
+    hidden = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    mask = torch.zeros(6, 6).masked_fill(hidden, filling)
+    proof = prove_values({"fc.weight": torch.randn(3, 3), "attn.hides": mask})
+    assert proof.passed is True and "NaN" not in proof.says
+    assert ("-inf of attn.hides, a mask's" in proof.says) == (filling == float("-inf"))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("attn.mask", [0.0, float("-inf"), float("nan")]),
+        ("attn.mask", [0.0, float("inf"), float("-inf")]),
+        ("attn.mask", [0.0, float("-inf"), 0.5]),
+        ("attn.mask", [float("-inf"), float("-inf"), float("-inf")]),
+        ("fc.weight", [0.0, float("-inf"), 0.0]),
+    ],
+)
+def test_what_is_no_mask_by_its_numbers_stays_broken(name, values):
+    proof = prove_values({name: torch.tensor(values)})
+    assert proof.passed is None and name in proof.says
+
+
+def test_beside_a_mask_what_is_broken_is_counted_alone():
+    mask = torch.tensor([[0.0, float("-inf")], [0.0, 0.0]])
+    proof = prove_values({"attn.mask": mask, "fc.weight": torch.tensor([1.0, float("nan")])})
+    assert proof.passed is None
+    assert proof.says.startswith("1 of 6 floating-point values are NaN or infinite: fc.weight; beside the -inf of")
