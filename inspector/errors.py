@@ -10,7 +10,8 @@
     │   ├── LimitExceeded     a length or count in the file is over `Limits`
     │   │   └── NoRoom        a server has no room for it now
     │   ├── AddressError      the server behind an address did not give it
-    │   │   ├── AddressRefused  it is not asked: no web address, or a private one
+    │   │   ├── AddressRefused  it is not asked: no web address, say
+    │   │   │   └── NotPublic  or one of a machine's own, or of its network
     │   │   ├── FileChanged   another file than the one that was opened
     │   │   └── NeedsWholeFile  its headers, or its numbers, cannot be had by parts
     │   └── MissingExtra      an optional package is needed
@@ -95,6 +96,10 @@ class AddressError(ReadError):
 
 class AddressRefused(AddressError):
     """An address that is not asked: none of the web, or one that no public host has."""
+
+
+class NotPublic(AddressRefused):
+    """An address, or a name, that no public host has: of the asking machine, of its networks, of no host at all."""
 
 
 class FileChanged(AddressError):

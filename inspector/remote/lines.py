@@ -12,7 +12,7 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
-from inspector.errors import AddressError, AddressRefused
+from inspector.errors import AddressError, AddressRefused, NotPublic
 from inspector.remote.address import WebAddress, parse_address
 from inspector.remote.networks import as_ip, why_not_public
 from inspector.remote.policy import Policy
@@ -80,15 +80,15 @@ def check_addresses(address: WebAddress, numbers: tuple[str, ...], *, sent_by: s
                     f"there to private addresses: {says}",
                     hint="If it is meant, give that address itself.",
                 )
-            raise AddressRefused(
+            raise NotPublic(
                 says, hint="Only public addresses are asked from here; download the file and open it from disk."
             )
 
 
-def no_public_address(host: str) -> AddressRefused:
+def no_public_address(host: str) -> NotPublic:
     """Of a name that stands for nothing, and of one of a network of one's own: whoever asks is not told which: names
     in there are nobody else's to know."""
-    return AddressRefused(
+    return NotPublic(
         f"No public address is known here for the name {host}.",
         hint="Look for a slip in the name. A file of a network of your own: download it and open it from disk.",
     )

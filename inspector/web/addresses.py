@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from inspector.errors import AddressError, AddressRefused, InspectorError, NeedsWholeFile, ReadError
+from inspector.errors import AddressError, AddressRefused, InspectorError, NeedsWholeFile, NotPublic, ReadError
 from inspector.limits import DEFAULT_LIMITS
 from inspector.readers.hub.choice import Candidate, choose
 from inspector.readers.hub.listing import list_repository, list_revisions
@@ -17,7 +17,9 @@ from inspector.readers.hub.opening import told_files
 from inspector.readers.hub.place import has_scheme, is_hub_place, parse_place
 from inspector.remote.address import is_web_address, parse_address
 from inspector.web import remote_archives, remote_files, session, shelf
+from inspector.web.front.variables import PRIVATE
 from inspector.web.guard import said, show_error
+from inspector.web.server_paths import server_root
 from inspector.web.session import Hand
 from inspector.web.store import Stored, the_store
 from inspector.web.text import visible
@@ -27,6 +29,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
 # http:/host, http:host, backslashes, and //host, which only a page completes; "http:80" is a host with its port.
 _NO_SLASHES = re.compile(r"(https?):(?!\d{1,5}(?:/|$))[/\\]*|//", re.IGNORECASE)
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(/|$)")
+# What `remote/networks.py` calls addresses of a machine's own.
+_AT_HOME = ("(loopback", "(private", "(link-local", "(unspecified")
 _ELSEWHERE = "Give its http or https address, or fetch it with its own tool and drop the file here."
 
 
@@ -77,7 +81,8 @@ def address_box() -> Hand | None:
 def _open(where: str) -> Hand | None:
     """None where there is something to choose first."""
     if is_web_address(where) and not is_hub_place(where):
-        return _take(where)
+        with _private_told(where):
+            return _take(where)
     refuse_other_schemes(where)
     place = parse_place(where)
     with _hub_named(place.text):
@@ -103,6 +108,26 @@ def _hub_named(place: str) -> Iterator[None]:
             f"The hub cannot be reached from this server, so {place} was not looked up. {error.says}",
             hint="Without a network, fetch the file where there is one and drop it here.",
         ) from error.__cause__
+
+
+@contextmanager
+def _private_told(where: str) -> Iterator[None]:
+    """Of an address that no visitor is served: what it is, why it is not asked, and what whoever runs the app sets."""
+    try:
+        yield
+    except NotPublic as error:
+        host = parse_address(where).host
+        says = error.says
+        if host == "localhost" or host.endswith(".localhost"):
+            says = f"{host} is no public address (loopback)."
+        if any(kind in says for kind in _AT_HOME):
+            says = f"{says.removesuffix('.')}: it is on the machine that this app runs on, or in its network."
+        way = "choose the file by its path on this server, above" if server_root() else "drop the file above"
+        raise AddressRefused(
+            says,
+            hint="The app fetches what its visitors name, so anybody who may open it would read what only that machine "
+            f"may. Who runs it allows that with {PRIVATE.name}=on. Or {way}.",
+        ) from error
 
 
 def refuse_other_schemes(where: str) -> None:

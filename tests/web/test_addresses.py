@@ -155,11 +155,22 @@ def test_a_link_looks_again_and_says_when_it_is_another(app: AppTest, server: Se
 
 
 def test_private_addresses_are_refused_where_the_operator_does_not_allow_them(
-    app: AppTest, server: Server, monkeypatch: pytest.MonkeyPatch
+    app: AppTest, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("INSPECTOR_PRIVATE_ADDRESSES")
     _look(app, f"{server.base}/a.safetensors")
     assert "127.0.0.1 is no public address (loopback)" in _says(app)
+    assert "the machine that this app runs on" in _says(app) and "INSPECTOR_PRIVATE_ADDRESSES=on" in _says(app)
+    assert "drop the file above" in _says(app)
+    _look(app, "http://localhost:8099/a.safetensors")
+    assert "localhost is no public address (loopback): it is on the machine" in _says(app)
+    monkeypatch.setenv("INSPECTOR_ROOT", str(tmp_path))
+    _look(app, "http://[fd00::1]/a.safetensors")
+    assert "(private): it is on the machine" in _says(app) and "by its path on this server, above" in _says(app)
+    monkeypatch.delenv("INSPECTOR_ROOT")
+    # Of other names nobody is told whether they stand for something in there.
+    _look(app, "http://inside.invalid/a.safetensors")
+    assert "No public address is known here" in _says(app) and "runs on" not in _says(app)
     assert server.log == []
     publish(server, "lab/net", {"model.safetensors": weights(3), "config.json": CONFIG})
     _look(app, "lab/net")  # the hub that the operator named is asked wherever it is
