@@ -14,6 +14,7 @@ from inspector.graph.types import Drawn
 from inspector.params.report import ParameterReport
 from inspector.units import human_bytes, human_count, human_macs
 from inspector.web import architecture, bill, network
+from inspector.web.address_line import write_address
 from inspector.web.components import Figure, figures
 from inspector.web.forwards import Forward
 from inspector.web.guard import said, show_error
@@ -21,6 +22,9 @@ from inspector.web.module_held import Held
 from inspector.web.session import Hand
 from inspector.web.text import plain
 from inspector.web.trees import draw_tree, module_branch
+
+# Of the address: the open tab, by its name.
+_TAB = "tab"
 
 
 def ask_costs(forward: Forward) -> CostReport | None:
@@ -81,8 +85,18 @@ def show_totals(counts: ParameterReport | None, costs: CostReport | None) -> Non
 
 
 def show_views(views: dict[str, Callable[[], None]], *, key: str) -> None:
-    """A tab for each; only the open one runs."""
-    for (_, show), tab in zip(views.items(), st.tabs(list(views), key=key, on_change="rerun"), strict=True):
+    """A tab for each; only the open one runs. It stands in the address, and a link opens it.
+
+    Not by `bind`: Streamlit then lets nobody write the address as a whole, as `session.follow_link` does.
+    """
+    linked = st.query_params.get(_TAB, "")
+    # Once it was chosen on the page, the link has had its say.
+    if linked in views and key not in st.session_state:
+        st.session_state[key] = linked
+    tabs = st.tabs(list(views), key=key, on_change="rerun")
+    opened = next((name for name, tab in zip(views, tabs, strict=True) if tab.open), "")
+    write_address({_TAB: opened if opened != next(iter(views), "") else ""}, key=f"{key}-address-line")
+    for (_, show), tab in zip(views.items(), tabs, strict=True):
         if tab.open:
             with tab, said():
                 show()

@@ -16,6 +16,7 @@ from inspector.evaluate.report import Evaluation
 from inspector.jobs.client import Client
 from inspector.jobs.kinds import evaluation as kind
 from inspector.web import jobs, server_paths, uploads
+from inspector.web.evaluation import data
 from inspector.web.evaluation.data import Held
 from inspector.web.session import Hand
 from sample_models.labelled import write_labelled
@@ -51,6 +52,35 @@ def ready(app: AppTest) -> AppTest:
 
 def _button(app: AppTest, words: str):  # type: ignore[no-untyped-def]
     return next(button for button in app.button if words in button.label)
+
+
+def test_which_pictures_stand_in_the_address_and_a_link_finds_them(
+    ready: AppTest, labelled: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: dict[str, str] = {}
+    monkeypatch.setattr(data, "write_address", lambda values, *, key: written.update(values))
+    digest = _store(labelled, "shapes.zip")
+    ready.query_params.update({"pictures": digest, "pictures-name": "mine.zip"})
+    ready.run().switch_page("pages/evaluation.py").run()
+    assert not ready.exception and not ready.error
+    assert ready.session_state["evaluation-data"] == Held(name="mine.zip", sha256=digest)
+    assert written == {"pictures": digest, "pictures-name": "mine.zip", "pictures-folder": ""}
+    assert any("Evaluate · 12 pictures" in button.label for button in ready.button)
+
+
+@pytest.mark.parametrize("query", [{"pictures": "0" * 64}, {"pictures": "../x"}, {"pictures-folder": "../../etc"}])
+def test_a_link_to_pictures_that_are_gone_or_nobodys_says_so_and_leaves_the_address(
+    ready: AppTest, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
+) -> None:
+    written: dict[str, str] = {}
+    monkeypatch.setattr(data, "write_address", lambda values, *, key: written.update(values))
+    ready.query_params.update(query)
+    ready.run().switch_page("pages/evaluation.py").run()
+    assert not ready.exception and len(ready.error) == 1
+    assert written == dict.fromkeys(("pictures", "pictures-name", "pictures-folder"), "")
+    assert "evaluation-data" not in ready.session_state
+    ready.run()
+    assert not ready.error
 
 
 def test_from_the_pictures_to_the_answer_and_another_checkpoint(ready: AppTest, labelled: bytes) -> None:

@@ -17,14 +17,17 @@ from inspector.jobs.job import Job
 from inspector.side_files import read_bytes
 from inspector.units import counted
 from inspector.web import jobs, session
+from inspector.web.address_line import write_address
 from inspector.web.dropzone import drop_zone
 from inspector.web.explain.choices import folded
 from inspector.web.guard import said
 from inspector.web.server_paths import is_folder, listing, named, resolve_folder, server_root, store_path
-from inspector.web.store import Stored, the_store
+from inspector.web.store import Stored, is_digest, linked_name, the_store
 from inspector.web.text import plain
 
-_HELD = "evaluation-data"
+_HELD, _LINK = "evaluation-data", "followed-evaluation-data"
+# Of the address.
+_DIGEST, _NAME, _FOLDER = "pictures", "pictures-name", "pictures-folder"
 _ENDINGS = "a folder for each class, in a folder or in a .zip .tar .tar.gz"
 _SAMPLE = "shapes_labelled.zip"
 _SAMPLE_SECONDS = 60
@@ -45,7 +48,11 @@ def choose_data() -> DataFacts | None:
     taken."""
     found = None
     with said():
+        _follow_link()
+    with said():
         found = _facts()
+    held = st.session_state.get(_HELD) if found is not None else None
+    write_address(_as_query(held if isinstance(held, Held) else None), key="evaluation-address-line")
     if found is None:
         with st.container(border=True, key="evaluation-choice"):
             st.markdown("**Choose pictures in class folders**")
@@ -54,6 +61,31 @@ def choose_data() -> DataFacts | None:
         with folded(f"Pictures · {plain(_says(found))}", key="evaluation-pictures", icon=":material/photo_library:"):
             _boxes()
     return found
+
+
+def _follow_link() -> None:
+    """Once per session: take up the pictures that the address names. Raises ReadError where they are gone,
+    RefusedContent for a folder that is nobody's to see."""
+    first = not st.session_state.get(_LINK)
+    st.session_state[_LINK] = True
+    digest, folder = st.query_params.get(_DIGEST, ""), st.query_params.get(_FOLDER, "")
+    if not first or isinstance(st.session_state.get(_HELD), Held) or not (digest or folder):
+        return
+    if not digest:
+        resolve_folder(folder)
+        st.session_state[_HELD] = Held(name=folder, folder=folder)
+        return
+    if not is_digest(digest) or not the_store().is_here(digest):
+        raise ReadError("The pictures of this link are not on the server any more.", hint="Drop them again.")
+    name = linked_name(st.query_params.get(_NAME, "") or digest[:12])
+    the_store().claim(digest, name=name, owner=session.owner())
+    st.session_state[_HELD] = Held(name=name, sha256=digest)
+
+
+def _as_query(held: Held | None) -> dict[str, str]:
+    if held is None:
+        return dict.fromkeys((_DIGEST, _NAME, _FOLDER), "")
+    return {_DIGEST: held.sha256, _NAME: held.name if held.sha256 else "", _FOLDER: held.folder}
 
 
 def _boxes() -> None:
