@@ -13,6 +13,7 @@ import streamlit as st
 
 from inspector.errors import InspectorError
 from inspector.readers.header_look import HEAD_NBYTES, TAIL_NBYTES
+from inspector.units import human_bytes
 from inspector.web import session
 from inspector.web.downloads import prefix
 from inspector.web.front.paths import SLICES_PATH, UPLOAD_PATH
@@ -68,7 +69,7 @@ def _streaming(key: str, apart: bool, says: str, ahead: bool) -> tuple[Stored, .
             "url": prefix() + UPLOAD_PATH,
             "token": issue_token(session.owner()),
             "endings": KNOWN_ENDINGS,
-            "says": says,
+            "says": f"{says}, up to {human_bytes(the_store().largest_nbytes)}",
             "apart": apart,
             "ahead": {"url": prefix() + SLICES_PATH, "from": _AHEAD_NBYTES, "head": HEAD_NBYTES, "tail": TAIL_NBYTES}
             if ahead
@@ -91,10 +92,14 @@ def _fallback(key: str, apart: bool) -> tuple[Stored, ...]:
     round_key = f"{key}-round"
     turn = int(st.session_state.get(round_key, 0))
     place = f"{key}-{turn}"
+    # Streamlit holds all of it in memory, and takes no more than it is set to; ours may be less.
+    most = max(1, min(the_store().largest_nbytes >> 20, int(st.get_option("server.maxUploadSize"))))
     uploads = (
-        st.file_uploader("Checkpoints", accept_multiple_files=True, key=place, label_visibility="collapsed")
+        st.file_uploader(
+            "Checkpoints", accept_multiple_files=True, key=place, label_visibility="collapsed", max_upload_size=most
+        )
         if apart
-        else [st.file_uploader("Checkpoint", key=place, label_visibility="collapsed")]
+        else [st.file_uploader("Checkpoint", key=place, label_visibility="collapsed", max_upload_size=most)]
     )
     came = [upload for upload in uploads if upload is not None]
     if not came:

@@ -103,6 +103,8 @@ def _scale(hand: Hand, checkpoint: Checkpoint) -> Mapping[str, object] | None:
         f"Its {_FILE}",
         type=["json"],
         key="adapter-config",
+        # Streamlit's own limit is for checkpoints, and would be said beside it.
+        max_upload_size=1,
         help="It lies beside the adapter's weights, and alone tells everything that a merge needs.",
     )
     if uploaded is not None:

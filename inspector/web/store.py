@@ -323,11 +323,15 @@ class ContentStore:
             hint=f"{human_bytes(free)} are free on its disk. Forget other files, or try a smaller one.",
         )
 
+    @property
+    def largest_nbytes(self) -> int:
+        """Of one file, above which none is taken."""
+        return min(self.file_nbytes, self.quota_nbytes)
+
     def check_size(self, nbytes: int) -> None:
-        limit = min(self.file_nbytes, self.quota_nbytes)
-        if nbytes > limit:
+        if nbytes > self.largest_nbytes:
             raise LimitExceeded(
-                f"The file is larger than this server takes ({human_bytes(limit)}).",
+                f"The file is larger than this server takes ({human_bytes(self.largest_nbytes)}).",
                 hint="Put it in the folder that the server may read, or use the command line.",
             )
 

@@ -86,6 +86,8 @@ def _adapter() -> dict[str, bytes]:
 
 def _give_config(app: AppTest, config: Mapping[str, object]) -> None:
     raw = json.dumps(config).encode()
+    # Not Streamlit's own limit, which is for checkpoints.
+    assert app.file_uploader(key="adapter-config").proto.max_upload_size_mb == 1
     app.file_uploader(key="adapter-config").upload("adapter_config.json", raw, "application/json").run()
     assert not app.exception and not app.error
 
