@@ -149,7 +149,9 @@ def missing() -> Hand | None:
     wanted = st.query_params.get(_DIGEST, "")
     if current() is not None or not is_digest(wanted) or the_store().is_here(wanted):
         return None
-    return Hand(sha256=wanted, name=linked_name(st.query_params.get(_NAME, "") or wanted[:12]))
+    # The id of one at an address says nothing to anybody.
+    called = "an archive" if Shelf(name="", sha256=wanted).is_elsewhere else wanted[:12]
+    return Hand(sha256=wanted, name=linked_name(st.query_params.get(_NAME, "") or called))
 
 
 def _take_from_address() -> None:

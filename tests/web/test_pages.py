@@ -177,9 +177,8 @@ def test_a_gone_link_to_an_address_is_not_said_to_have_a_sha256(app: AppTest) ->
 def test_a_shelf_that_is_no_digest_is_not_said_to_have_one(app: AppTest, shelf: str, says: str) -> None:
     app.query_params["shelf"] = shelf
     app.switch_page("pages/files.py").run()
-    (error,) = app.error
-    told = error.value.replace("\\", "")
-    assert says in told and shelf[:12] not in told
+    told = (_html(app) + _words(app) + "".join(error.value for error in app.error)).replace("\\", "")
+    assert not app.exception and says in told and shelf[:12] not in told and "sha256 begins" not in told
 
 
 def test_a_wrong_file_is_one_sentence_and_the_session_goes_on(app: AppTest) -> None:
