@@ -17,7 +17,7 @@ from inspector.errors import ReadError
 from inspector.web.front.visitors import own_visitors
 from inspector.web.store import Stored, is_digest, linked_name, the_store
 
-_HAND, _OWNER, _LINK = "hand", "owner", "followed_link"
+_HAND, _OWNER, _LINK, _MISSED = "hand", "owner", "followed_link", "missed_link"
 QUERY, NAME_QUERY = "file", "name"
 #: A tensor's name, on the pages that show one.
 TENSOR_QUERY = "tensor"
@@ -102,7 +102,8 @@ def _clear_address() -> None:
 
 
 def follow_link() -> None:
-    """Once per session: take up the digest in the address. Afterwards keep the address in step with the hand.
+    """Take up the digest in the address, once per session, or once its file has come where it was gone. Afterwards keep
+    the address in step with the hand.
 
     Raises ReadError when the address names no file.
     """
@@ -110,7 +111,7 @@ def follow_link() -> None:
     wanted = st.query_params.get(QUERY, "")
     first = not st.session_state.get(_LINK)
     st.session_state[_LINK] = True
-    if hand is None and wanted and first:
+    if hand is None and wanted and (first or st.session_state.get(_MISSED) == wanted):
         stored = the_store().find(wanted)
         if stored is None or not the_store().is_here(wanted):
             if not is_digest(wanted):
@@ -118,7 +119,10 @@ def follow_link() -> None:
                 raise ReadError(
                     "The address names no file: it is not a sha256.", hint="Open the file on the Open page."
                 )
-            return  # The page asks for it (`missing`).
+            # The page asks for it (`missing`). In the next run it may be in the store, dropped there.
+            st.session_state[_MISSED] = wanted
+            return
+        st.session_state.pop(_MISSED, None)
         hand = take(stored, linked_name(st.query_params.get(NAME_QUERY, "") or wanted[:12]))
     if hand is not None and (wanted != hand.sha256 or st.query_params.get(NAME_QUERY) != hand.name):
         st.query_params.from_dict({**st.query_params.to_dict(), QUERY: hand.sha256, NAME_QUERY: hand.name})

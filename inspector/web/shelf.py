@@ -26,7 +26,7 @@ from inspector.web.session import Hand
 from inspector.web.store import Stored, clean_name, is_digest, linked_name, the_store
 from inspector.web.tar_chunks import tar_chunks
 
-_SHELF, _LINK = "shelf", "followed-shelf"
+_SHELF, _LINK, _MISSED = "shelf", "followed-shelf", "missed-shelf"
 _DIGEST, _NAME, _FOLDER = "shelf", "shelf-name", "folder"
 _ROOT = "The server's folder"
 _PIECE = 8 << 20
@@ -128,14 +128,16 @@ def put_up_archive(stored: Stored, name: str) -> None:
 
 
 def follow_link() -> None:
-    """Once per session: take up what the address names. Afterwards keep the address in step.
+    """Take up what the address names, once per session, or once its archive has come where it was gone. Afterwards keep
+    the address in step.
 
     Raises ReadError where the address names none, RefusedContent for a folder of the server that is gone or nobody's
     to see.
     """
     first = not st.session_state.get(_LINK)
     st.session_state[_LINK] = True
-    if first and current() is None:
+    missed = st.session_state.get(_MISSED)
+    if current() is None and (first or (missed and missed == st.query_params.get(_DIGEST))):
         _take_from_address()
     shelf = current()
     if shelf is None:
@@ -164,7 +166,9 @@ def missing() -> Hand | None:
     wanted = st.query_params.get(_DIGEST, "")
     if current() is not None or not is_digest(wanted) or the_store().is_here(wanted):
         return None
-    return Hand(sha256=wanted, name=linked_name(st.query_params.get(_NAME, "") or wanted[:12]))
+    # The id of one at an address says nothing to anybody.
+    called = "an archive" if Shelf(name="", sha256=wanted).is_elsewhere else wanted[:12]
+    return Hand(sha256=wanted, name=linked_name(st.query_params.get(_NAME, "") or called))
 
 
 def drop_missing() -> None:
@@ -183,7 +187,10 @@ def _take_from_address() -> None:
             )
         stored = the_store().find(digest)
         if stored is None or not the_store().is_here(digest):
-            return  # The page asks for it (`missing`).
+            # The page asks for it (`missing`). In the next run it may be in the store, dropped there.
+            st.session_state[_MISSED] = digest
+            return
+        st.session_state.pop(_MISSED, None)
         put_up_archive(stored, linked_name(st.query_params.get(_NAME, "") or digest[:12]))
     elif folder:
         try:

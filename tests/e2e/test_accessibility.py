@@ -65,6 +65,11 @@ _AXES = """() => {
     return Math.max(a, b) / Math.min(a, b)
   })
 }"""
+# Of the chosen tab, whose words axe leaves out: something is drawn under them.
+_TAB = """() => {
+  const tab = document.querySelector('[data-testid=stTab][aria-selected=true] p')
+  return getComputedStyle(tab).color
+}"""
 # No colour is on its way to another.
 _STILL = (
     """() => !document.getAnimations().some((one) => one instanceof CSSTransition && one.playState === 'running')"""
@@ -204,6 +209,10 @@ def test_the_drawing_breaks_no_rule(examiner: Examiner, samples: Path) -> None:
     examiner.page.get_by_role("treeitem", name="stage2").first.wait_for()
     examiner.look("Architecture", themes=False)
     assert examiner.found == []
+    examiner.page.emulate_media(color_scheme="dark")
+    examiner.page.wait_for_function(_STILL)
+    examiner.page.wait_for_function(f"() => ({_TAB})() === 'rgb(79, 216, 196)'")
+    examiner.page.emulate_media(color_scheme="light")
     # On a narrower screen the drawing goes on to stand in the middle.
     begins = examiner.page.get_by_role("treeitem", name="conv1", exact=False).first
     examiner.page.set_viewport_size(_NARROW)
@@ -279,7 +288,7 @@ def _architecture(examiner: Examiner, samples: Path) -> None:
     visitor.upload(samples / "shapes_dp.pth.tar")
     visitor.visit("Architecture")
     page.get_by_role("treeitem", name="stage2").first.click()
-    for tab in ("Drawing", "Run it", "Tree", "Table", "Memory", "Surgery", "Evidence"):
+    for tab in ("Drawing", "Run it", "Tree", "Table", "Memory", "Time", "Surgery", "Evidence"):
         page.get_by_role("tab", name=tab, exact=True).click()
         examiner.look_thoroughly(f"Architecture, {tab}")
 
@@ -340,6 +349,9 @@ def _front(examiner: Examiner, samples: Path) -> None:
     examiner.page = own
     examiner.look_plainly("No such page")
     context.close()
+    own.goto(f"{examiner.visitor.url}/repair?file={'ab' * 32}&name=gone.pth")
+    own.get_by_text("of this link is not on the server any more").wait_for()
+    examiner.look("A link whose file is gone", narrow=True)
 
 
 _WALKS = (_front, _empty_pages, _contents, _numbers, _repair, _architecture, _explain, _compare, _hostile)
