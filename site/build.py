@@ -160,7 +160,8 @@ def _page_files(python: str, package: bytes) -> Iterator[tuple[str, bytes]]:
     from inspector.render.page_report.style import STYLE
 
     yield "report.css", STYLE.strip().encode() + b"\n"
-    yield "places.js", f'export const PYTHON = new URL("../{python}/", import.meta.url).href;\n'.encode()
+    places = f'export const PYTHON = new URL("../{python}/", import.meta.url).href;\n'
+    yield "places.js", f"{places}export const PACKAGE_NBYTES = {len(package)};\n".encode()
     # Python unpacks it itself, and so it may be packed better than what browsers unpack.
     yield (
         "package.xz.packed",

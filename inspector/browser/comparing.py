@@ -3,6 +3,7 @@ How far numbers moved takes NumPy, and the app."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.pieces import own_words
@@ -10,7 +11,7 @@ from inspector.compare.report import Relation
 from inspector.progress import Progress, silent
 from inspector.render.diff_words import both_shapes, both_types, importance, tensor_note
 from inspector.render.html_text import escaped
-from inspector.render.page_report.words import mono, section, table
+from inspector.render.page_report.words import folded, mono, section, table
 from inspector.units import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Rows of one table.
 _ROWS, _OTHERS = 500, 200
+# So many that were not compared stand among the others; more lie behind a click.
+_UNREAD = 20
 _WORDS = {
     **{relation: relation.value for relation in Relation},
     Relation.SAME: "the same",
@@ -52,6 +55,18 @@ def _html(found: Diff) -> str:
 
 def _tensors(found: Diff) -> str:
     different = sorted((one for one in found.tensors if one.relation is not Relation.SAME), key=importance)
+    if not different:
+        return ""
+    unread = [one for one in different if one.relation is Relation.UNREAD]
+    if len(unread) <= _UNREAD:
+        return _listed(different)
+    listed = [one for one in different if one.relation is not Relation.UNREAD]
+    return (_listed(listed) if listed else "") + folded(
+        f"{counted(len(unread), 'tensor')} not compared", _listed(unread)
+    )
+
+
+def _listed(different: Sequence[TensorDiff]) -> str:
     rows = [
         (
             _name(one), f'<span class="tone notice">{_WORDS[one.relation]}</span>', escaped(both_shapes(one)),
@@ -59,8 +74,6 @@ def _tensors(found: Diff) -> str:
         )
         for one in different[:_ROWS]
     ]  # fmt: skip
-    if not rows:
-        return ""
     return table(("Tensor", "In the second", "Shape", "Type", "Note"), rows) + _rest(len(different) - _ROWS, "tensor")
 
 

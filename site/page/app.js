@@ -272,14 +272,16 @@ async function write(place, question) {
   }
   fill(place, answer.html);
   const button = element("button", { type: "button", textContent: `Save ${answer.name}` });
+  const saved = element("span", { className: "saved", role: "status" });
   button.onclick = async () => {
+    saved.textContent = "";
     try {
-      if (await save(answer.name, answer.file)) state("Saved.");
+      if (await save(answer.name, answer.file)) saved.textContent = "Saved.";
     } catch (error) {
       say(`${answer.name} could not be saved: ${error.message}`);
     }
   };
-  place.prepend(button);
+  place.prepend(element("p", {}, button, saved));
   button.focus();
 }
 

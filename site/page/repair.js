@@ -81,10 +81,12 @@ export function repairView(view, answer, { path, ask, client, write }) {
     };
     const enough = element("label", {}, part, " A part is enough: places that nothing fills keep the model's initial values");
     const out = element("div");
-    body.replaceChildren(
-      ...[report, ...questions, ...accepts, now.target ? enough : null, element("h2", { textContent: "A file that loads" }), out]
-        .filter(Boolean),
-    );
+    const head = element("h2", { textContent: "A file that loads", tabIndex: -1 });
+    // The rules and the lines of code stand between, a screen or two.
+    const way = element("button", { type: "button", className: "link way", textContent: "The file that loads" });
+    way.onclick = () => head.focus();
+    if (now.ready) (report.querySelector("section > p") ?? report).append(" ", way);
+    body.replaceChildren(...[report, ...questions, ...accepts, now.target ? enough : null, head, out].filter(Boolean));
     if (now.ready) writeControls(out, { path, kind: "repair", ask, write, label: now.loads ? "Write it" : "Repair" });
     else out.append(element("p", { className: "soft", textContent: "Nothing is written before the repair is complete." }));
   }

@@ -4,7 +4,7 @@
 //   {mount, id, files}        -> {id, ok, value: path}: files as [path, File], readable from then on
 //   progress, between those:     {id, progress: {done, total, note}}
 import { openDisk } from "./disk.js";
-import { PYTHON } from "./places.js";
+import { PACKAGE_NBYTES, PYTHON } from "./places.js";
 
 // Without packages of its own: what Pyodide would fetch from elsewhere is nothing that this page asks for.
 const NO_PACKAGES = JSON.stringify({
@@ -38,7 +38,7 @@ const early = {
   stdlib: unpacked(part("stdlib.zip"), "application/zip"),
 };
 import(`${PYTHON}pyodide.asm.mjs`).catch(() => {});
-const ours = all
+let ours = all
   .then(() => found(new URL("package.xz.packed", import.meta.url).href))
   .then((answer) => answer.arrayBuffer());
 for (const one of [early.wasm, early.stdlib, ours]) one.catch(() => {});
@@ -66,6 +66,7 @@ async function start() {
     env: { PYTHONDONTWRITEBYTECODE: "1", HOME: "/home/pyodide" },
   });
   python.FS.writeFile("/lib/package.xz", new Uint8Array(await ours), { canOwn: true });
+  ours = null;
   disk = openDisk(python.FS);
   python.globals.set("report", (done, total, note) => {
     const now = performance.now();
@@ -75,8 +76,11 @@ async function start() {
   });
   session = python.runPython(`
 import lzma, os, sys
-with open("/lib/package.xz", "rb") as packed, open("/lib/package.zip", "wb", buffering=0) as whole:
-    whole.write(lzma.decompress(packed.read()))
+# In pieces, and into a file of its size: what Python's memory has once grown to, it keeps.
+with lzma.open("/lib/package.xz") as packed, open("/lib/package.zip", "wb", buffering=0) as whole:
+    whole.truncate(${PACKAGE_NBYTES})
+    while part := packed.read(1 << 18):
+        whole.write(part)
 os.unlink("/lib/package.xz")
 sys.path.insert(0, "/lib/package.zip")
 from inspector.browser.session import Session

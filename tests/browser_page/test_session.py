@@ -80,6 +80,13 @@ def test_a_file_without_a_graph_has_no_drawing(session: Session) -> None:
     assert _value(session, ask="drawing", path=WRAPPED)["drawn"] == ""
 
 
+def test_many_tensors_that_were_not_compared_lie_behind_a_click(session: Session) -> None:
+    told = _value(session, ask="compare", path=WRAPPED, other=str(SAMPLES / "shapes_fp16.pth"))["html"]
+    assert "<summary>282 tensors not compared</summary>" in told
+    alone = _value(session, ask="compare", path=WRAPPED, other=WRAPPED)["html"]
+    assert "not compared</summary>" not in alone
+
+
 def test_names_from_a_file_are_no_markup(session: Session, tmp_path: Path) -> None:
     header = b'{"<img src=x onerror=alert(1)>":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     path = tmp_path / "<b>hostile.safetensors"
