@@ -21,7 +21,7 @@ LETTERS = {"q": 0, "k": 1, "v": 2}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """file: as it is opened. target: what a strict load wants, with the right numbers. asks: id of the question.
-    truth: the layout, as its option is called. sees: by witness, which of the target's tensors it judges an answer by."""
+    truth: the layout, as its option is called. sees: by witness, which of the target's tensors judge an answer."""
 
     file: State
     target: State
@@ -31,7 +31,7 @@ class Case:
 
 
 def attention_cases(state: State, heads: int, kv: int) -> Iterator[Case]:
-    """Query, key and value in one matrix: below each other in six orders, head by head for several numbers, in turns."""
+    """Query, key and value in one matrix: below each other in six orders, head by head for several numbers."""
     prefixes = [name.removesuffix("q_proj.weight") for name in state if name.endswith("q_proj.weight")]
     sees = {"value-rows": lambda name: name.endswith("v_proj.weight")}
     biased = f"{prefixes[0]}k_proj.bias" in state
