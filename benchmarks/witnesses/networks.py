@@ -18,7 +18,7 @@ SIDE, CLASSES = 24, 9
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """Of a transformer. rotary: "half", "pairs" or "" for learned positions. gate: of the MLP, "" for none. kv: heads
-    of key and value. patch: 0 for text. tuned: the thresholds were set in sight of it."""
+    of key and value. patch: 0 for text. zeros: biases begin at zero, as torch's and timm's attentions have them. tuned: the thresholds were set in sight of it."""
 
     width: int
     depth: int
@@ -32,6 +32,7 @@ class Shape:
     rate: float = 3e-3
     tuned: bool = False
     sgd: bool = False
+    zeros: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,8 @@ NETWORKS: dict[str, Shape | Pile] = {
     "vit_plain": Shape(width=48, depth=5, heads=2, patch=6, decay=0.0, rate=1e-3),
     "lm_half_gelu": Shape(width=64, depth=5, heads=2, rotary="half", gate="gelu", decay=0.3),
     "lm_learned_gated": Shape(width=128, depth=3, heads=8, gate="silu", bias=True),
+    "vit_zeros": Shape(width=64, depth=3, heads=2, bias=True, patch=6, zeros=True),
+    "lm_zeros": Shape(width=64, depth=4, heads=4, bias=True, zeros=True),
     "cnn_wide": Pile(widths=(32, 16), rows=48, norm=True),
     "cnn_pooled_less": Pile(widths=(12, 20), rows=80, decay=0.0, rate=2e-3),
 }
@@ -158,6 +161,9 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(Block(shape) for _ in range(shape.depth))
         self.norm = (nn.LayerNorm if shape.bias else RootNorm)(shape.width)
         self.head = nn.Linear(shape.width, CLASSES if shape.patch else symbols, bias=False)
+        for name, parameter in self.named_parameters():
+            if shape.zeros and name.endswith("_proj.bias"):
+                nn.init.zeros_(parameter)
 
     def forward(self, given: Tensor) -> Tensor:
         x = self.patch_embed(given).flatten(2).transpose(1, 2) if self.shape.patch else self.embed_tokens(given)

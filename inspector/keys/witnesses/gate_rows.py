@@ -24,7 +24,7 @@ _LEAST = 1e-3
 
 def _listens(scene: Scene) -> Statement | None:
     scores: list[Mapping[str, float]] = []
-    leanings: list[tuple[str, float, float]] = []
+    leanings: list[Mapping[str, tuple[float, float]]] = []
     for gate, value in some(list(dict.fromkeys(_gates_of(scene)))):
         found, raw = {}, {}
         for option in scene.plans:

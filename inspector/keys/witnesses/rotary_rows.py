@@ -54,9 +54,9 @@ def _listens(scene: Scene) -> Statement | None:
     if not told:
         return None
     way, halves, index, agree = seen[told[0]]
-    found = "repeats after half a head" if way == _HALVES else "falls or rises through the whole head"
+    runs = "repeats after half a head" if way == _HALVES else "falls or rises through the whole head"
     says = (
-        f"With heads of {told[0]} rows the norms of the rows, averaged over all heads, make a profile that {found} "
+        f"With heads of {told[0]} rows the norms of the rows, averaged over all heads, make a profile that {runs} "
         f"(first half with second {halves:.2f}, with the place in the head {index:.2f}), in {agree:,} of "
         f"{len(profiles[told[0]]):,} matrices: the file's rows turn in {way}, if heads have that size."
     )
