@@ -20,8 +20,8 @@ class Shape:
     """Of a transformer.
 
     rotary: "half", "pairs" or "" for learned positions. gate: of the MLP, "" for none. kv: heads of key and value.
-    patch: 0 for text. zeros: biases begin at zero, as torch's and timm's attentions have them. tuned: the thresholds were
-    set in sight of it.
+    patch: 0 for text. zeros: biases begin at zero, as torch's and timm's attentions have them. tuned: the thresholds
+    were set in sight of it.
     """
 
     width: int
