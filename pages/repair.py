@@ -1,6 +1,7 @@
 """Repair: why does it not load, and how does it load?"""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.architectures.types import Target
 from inspector.keys.apply import check_whole, not_whole
@@ -10,7 +11,7 @@ from inspector.web import merging, next_steps, pasting, reports, states
 from inspector.web.components import finding_cards, need_file, title
 from inspector.web.guard import said
 from inspector.web.proof_table import proof_table
-from inspector.web.repair import address, choices, lists, proofs, python, targets, unwrapping
+from inspector.web.repair import address, choices, heard, lists, proofs, python, targets, unwrapping
 from inspector.web.repair.export import show_export
 from inspector.web.text import escaped, plain
 from inspector.web.writing import stem_of
@@ -96,7 +97,8 @@ if report.refusal and report.refusal != report.says:
 choices.note_asked(plan, answers)
 if address.give(answers, plan, target):
     st.rerun()
-if choices.ask(plan, answers):
+beside: dict[str, DeltaGenerator] = {}
+if choices.ask(plan, answers, beside):
     address.forget(target)
     st.rerun()
 address.say_left(target)
@@ -151,3 +153,7 @@ if another and checkpoint.format == "onnx":
 elif another:
     next_steps.show_for_unknown(reports.recognition_of(hand, state), on_repair=True, another=another)
 paste_box()
+if plan is not None:
+    # Last, since it reads the file: the questions are there and can be answered meanwhile.
+    with said():
+        heard.show_heard(hand, plan, target, answers.asked, beside)

@@ -41,7 +41,10 @@ def diagnose(
     partial: Partial = False,
     code: Annotated[bool, typer.Option("--code", help="Print only the Python lines that load the file.")] = False,
     values: Annotated[
-        bool, typer.Option("--values", help="Print only what the numbers say of each tensor's place (batch norms).")
+        bool,
+        typer.Option(
+            "--values", help="Print only what the numbers say: of questions, and of each tensor's place (batch norms)."
+        ),
     ] = False,
     fail_on: FailOn = Severity.ERROR,
     json: Json = False,
@@ -75,7 +78,7 @@ def diagnose(
         return 0
 
     if values:
-        return _certificate(checkpoint, report, goal, as_json=json)
+        return _numbers(checkpoint, report, goal, as_json=json)
 
     def text() -> RenderableType:
         from inspector.render.repair_text import keys_text
@@ -86,23 +89,34 @@ def diagnose(
     return exit_code(report.findings, fail_on)
 
 
-def _certificate(checkpoint: Checkpoint, report: KeyReport, target: Target, *, as_json: bool) -> int:
-    """1 where a number speaks against a place. Raises ExportError where there is no plan or no batch norm."""
+def _numbers(checkpoint: Checkpoint, report: KeyReport, target: Target, *, as_json: bool) -> int:
+    """1 where a number speaks against a place or an answer. Raises ExportError where there is nothing to ask them: no
+    plan, or neither a batch norm nor a question about an order of numbers."""
     from inspector.keys.certificate.of_plan import certificate_of_plan
+    from inspector.keys.witnesses.hearing import hear, may_be_heard
 
-    if report.plan is None:
+    plan = report.plan
+    if plan is None:
         raise ExportError(report.refusal or report.says, hint="Without a plan no tensor has a place to be asked about.")
-    certificate = certificate_of_plan(checkpoint, report.plan, target)
-    if certificate is None:
+    certificate = certificate_of_plan(checkpoint, plan, target)
+    if certificate is None and not may_be_heard(plan):
         raise ExportError(
-            f"{target.label} has no batch norms with running statistics.",
-            hint="Their running means are what tells where a tensor belongs; nothing else in a file does.",
+            f"{target.label} has no batch norms with running statistics, and no order of numbers is in question.",
+            hint="Running means are what tells where a tensor belongs; nothing else in a file does.",
         )
+    statements = hear(checkpoint, plan, target)
 
     def text() -> RenderableType:
+        from rich.console import Group
+
         from inspector.render.certificate_text import certificate_text
+        from inspector.render.statements_text import statements_text
 
-        return certificate_text(certificate)
+        parts = [certificate_text(certificate)] if certificate is not None else []
+        if may_be_heard(plan):
+            parts.insert(0, statements_text(statements, plan))
+        return Group(*parts)
 
-    show(certificate, text, as_json=as_json)
-    return 1 if certificate.contradicts else 0
+    show({"statements": statements, "certificate": certificate}, text, as_json=as_json)
+    against = any(one.contradicts for one in statements) or (certificate is not None and certificate.contradicts)
+    return 1 if against else 0

@@ -140,18 +140,25 @@ class RuleUse:
 WHICH_STATE = "state"
 
 
+#: Whose order a question is about.
+FILE, TARGET = "file", "target"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ambiguity:
     """A decision that the file does not make: two or more ways that fit equally well.
 
     id: what `--choose ID=OPTION` names. question: one sentence. options: (id, what it means).
     places: where it comes up, if it can be answered for each of them (`--choose ID:PLACE=OPTION`).
+    side: of an order inside tensors, whose it is: FILE, of which numbers may say something (`witnesses/`), or TARGET;
+    "" elsewhere.
     """
 
     id: str
     question: str
     options: tuple[tuple[str, str], ...]
     places: tuple[str, ...] = ()
+    side: str = ""
 
     def at(self, place: str) -> str:
         """What names this question at one of its places."""

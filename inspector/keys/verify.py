@@ -28,11 +28,13 @@ from inspector.keys.apply import (
 )
 from inspector.keys.certificate.numbers import certificate_of
 from inspector.keys.certificate.of_plan import certificate_of_plan
+from inspector.keys.proofs.answers_heard import judge_answers
 from inspector.keys.proofs.places import judge_places
 from inspector.keys.proofs.stored import BytesTally, prove_bijection, prove_bytes, prove_names
 from inspector.keys.proofs.twins import prove_which
 from inspector.keys.proofs.values import ValueTally, prove_values
 from inspector.keys.report import Proof, RepairPlan, Verification
+from inspector.keys.witnesses.hearing import hear
 from inspector.units import counted
 
 if TYPE_CHECKING:
@@ -86,8 +88,8 @@ def verify_plan(
         else []
     )
     made = {name: raw_of(tensor) for name, tensor in state.items()}
-    places = judge_places(certificate_of(target, made.get))
-    judged = [prove_values(made, plan.steps), *([places] if places is not None else [])]
+    asked = (judge_places(certificate_of(target, made.get)), judge_answers(hear(checkpoint, plan, target)))
+    judged = [prove_values(made, plan.steps), *(proof for proof in asked if proof is not None)]
     if own:
         checked = [prove_bytes(checkpoint, plan, made), *judged]
         return Verification(proofs=(*proofs, own[0], *checked, *own[1:]))
@@ -134,7 +136,9 @@ def _verify_plainly(checkpoint: Checkpoint, plan: RepairPlan, target: Target) ->
         return Verification(proofs=(before, Proof(id="applies", says=str(error), passed=False)))
     names = prove_names(shapes, target, plan.missing if plan.partial else ())
     which, places = prove_which(checkpoint, target), judge_places(certificate_of_plan(checkpoint, plan, target))
-    proofs = (before, *without_torch(names, target), placed.proof(), values.proof(), places, not_run(target), which)
+    heard = judge_answers(hear(checkpoint, plan, target))
+    stored = (placed.proof(), values.proof(), places, heard)
+    proofs = (before, *without_torch(names, target), *stored, not_run(target), which)
     return Verification(proofs=tuple(proof for proof in proofs if proof is not None))
 
 

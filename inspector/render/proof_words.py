@@ -15,4 +15,7 @@ def proof_word(proof: Proof, *, of_part: bool = False) -> tuple[str, str]:
         return "not finite", "warning"
     if of_part and proof.passed:
         return "holds for the part", "notice"
+    # Evidence fails no repair: whoever answered may know better.
+    if proof.id == "answers" and proof.passed is None:
+        return "spoken against", "warning"
     return _WORDS[proof.passed]

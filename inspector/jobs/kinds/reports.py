@@ -40,6 +40,8 @@ from inspector.jobs.kinds.pictures import decoded
 from inspector.jobs.subjects import FileRef, Held, PictureRef
 from inspector.keys.report import RepairPlan, Verification
 from inspector.keys.verify import Compared, verify_plan
+from inspector.keys.witnesses.hearing import hear
+from inspector.keys.witnesses.types import Statement
 from inspector.surgery.plan import plan_surgery
 from inspector.surgery.report import Operation, SurgeryReport
 from inspector.traced import graph_of_code, graph_of_spec
@@ -218,6 +220,11 @@ def verify(bench: Bench, file: FileRef, plan: RepairPlan, target: Target, held: 
     checkpoint = checkpoint_of(bench, file)
     _need_weights(bench, checkpoint.origin.nbytes)
     return verify_plan(checkpoint, plan, target, compared=compared(bench, held))
+
+
+def statements(bench: Bench, file: FileRef, plan: RepairPlan, target: Target) -> tuple[Statement, ...]:
+    """What the numbers say of the questions of a plan. A layer's tensors are held at once, not the file's."""
+    return hear(checkpoint_of(bench, file), plan, target)
 
 
 def _need_weights(bench: Bench, nbytes: int) -> None:

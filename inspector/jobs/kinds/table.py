@@ -111,6 +111,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(id="feature-maps", says="Picturing the channels", where="reports:feature_maps", nbytes=800 * MB),
     Kind(id="trace-own", says="Running your code", where="reports:trace_own", seconds=180.0, kept=False),
     Kind(id="verify", says="Verifying", where="reports:verify", seconds=600.0),
+    Kind(id="statements", says="Asking the numbers", where="reports:statements", seconds=600.0),
     Kind(id="surgery", says="Planning the steps", where="reports:surgery"),
     Kind(id="optimizer-groups", says="Looking at the optimizer", where="reports:optimizer_groups"),
     Kind(id="code-target", says="Running your code", where="reports:code_target", seconds=90.0, kept=False),

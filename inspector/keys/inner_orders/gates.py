@@ -10,6 +10,7 @@ from inspector.keys.rules.entry import Link
 _GATE_FIRST = r"(^|\.)(gate_up_proj|w12)\.(weight|bias)$"
 _VALUE_FIRST = r"(^|\.)ff(_context)?\.net\.0\.proj\.(weight|bias)$"
 _EITHER = re.compile(f"{_GATE_FIRST}|{_VALUE_FIRST}")
+GATE, VALUE = "gate", "value"
 
 
 def _holds(link: Link) -> bool:
@@ -17,6 +18,11 @@ def _holds(link: Link) -> bool:
     rows = (link.target.shape or (1,))[0]
     other = ours.split(".")[-3:] != theirs.split(".")[-3:]
     return other and rows % 2 == 0 and bool(_EITHER.search(ours) or _EITHER.search(theirs))
+
+
+def first_of(name: str) -> str:
+    """Which of the two the first half of a tensor of this name is, "" for not known."""
+    return GATE if re.search(_GATE_FIRST, name) else VALUE if re.search(_VALUE_FIRST, name) else ""
 
 
 INNER_ORDER = InnerOrder(

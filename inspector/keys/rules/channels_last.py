@@ -17,7 +17,7 @@ from itertools import permutations
 from inspector.architectures.types import TargetKind
 from inspector.keys.placing.layouts import Elsewhere, Voucher, voucher_of
 from inspector.keys.placing.roles import roles_of, split_name
-from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.report import FILE, Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.keys.rules.transposed import AS_IT_IS, is_square, is_turned, lies_turned, shown_ways
 from inspector.units import counted, human_shape
@@ -25,6 +25,8 @@ from inspector.units import counted, human_shape
 Axes = tuple[int, ...]
 
 CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
+# What no shape shows of a matrix behind a flattened picture.
+FLATTEN_ORDER = "flatten-order"
 SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leave-out"
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
 _MOST_OPTIONS = 6
@@ -337,12 +339,13 @@ def _reorder(link: Link, channels: int, per_channel: int, left: Leftovers) -> It
     )
     answer = left.questions.ask(
         Ambiguity(
-            id="flatten-order",
+            id=FLATTEN_ORDER,
             question=(
                 f"{link.source.name} takes in {per_channel:,} numbers for each of {channels:,} channels, and the file "
                 "stores its kernels channels last. In which order does it expect the flattened picture? Either loads."
             ),
             options=options,
+            side=FILE,
         ),
         place=link.target.name,
     )

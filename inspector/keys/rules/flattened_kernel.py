@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 
 from inspector.keys.placing.layouts import Voucher, voucher_of
-from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import human_shape
@@ -78,6 +78,7 @@ def _ask(link: Link, left: Leftovers) -> str | None:
                 "flattened. In which order are the columns of the matrix? Either loads."
             ),
             options=tuple(options),
+            side=FILE if len(options) > 1 else TARGET,
         ),
         place=link.target.name,
     )

@@ -23,7 +23,7 @@ from inspector.keys.rules.entry import QKV_ORDER, Questions, Rule
 from inspector.keys.rules.stacked import Around, Family, Order, heads, recasts
 
 # (query, key, value) as they are called apart.
-_TRIPLES = (
+PARTS = (
     ("q_proj", "k_proj", "v_proj"),
     ("query", "key", "value"),
     ("q", "k", "v"),
@@ -67,6 +67,8 @@ WHOLE = re.compile(
 )
 _PAIRS = re.compile(rf"(^|\.)((\w+_)?(w|to_?|c_)?(kv|vk)(_\w+)?|key_value|query_free_kv){_END}", re.IGNORECASE)
 _NAMES = {"query_key_value": "qkv", "key_query_value": "kqv", "query_value_key": "qvk"}
+# What no shape shows of key and value in one matrix.
+KV_ORDER = "kv-order"
 _SAYS = {"q": "query", "k": "key", "v": "value"}
 # Of these orders a code is known; the others are asked about behind them.
 _KNOWN = ("qkv", "kqv", "kvq", "qvk")
@@ -171,7 +173,7 @@ def _pair_orders(shapes: tuple[Shape, ...]) -> list[Order]:
 _WHOLES = Family(
     question=QKV_ORDER,
     what="query, key and value",
-    parts=_TRIPLES,
+    parts=PARTS,
     whole=WHOLE,
     claims=_claims,
     proves=proves_order,
@@ -179,9 +181,9 @@ _WHOLES = Family(
     only={},
 )
 _HALVES = Family(
-    question="kv-order",
+    question=KV_ORDER,
     what="key and value",
-    parts=tuple(triple[1:] for triple in _TRIPLES),
+    parts=tuple(triple[1:] for triple in PARTS),
     whole=_PAIRS,
     claims=_claims_pair,
     proves=lambda name, around: "",

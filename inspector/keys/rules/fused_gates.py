@@ -24,7 +24,8 @@ from inspector.keys.rules.stacked import Around, Family, Order, recasts
 # What a fused matrix of a gated layer rests on, as the finding "cannot-tell" calls it, too.
 GATE_UP_ORDER = "gate-up-order"
 _W12 = ("w1", "w2")
-_FORMS = (
+# (gate, value) as they are called apart.
+FORMS = (
     ("gate_proj", "up_proj"),
     ("wi_0", "wi_1"),
     ("w1", "w3"),
@@ -83,7 +84,7 @@ def _orders(shapes: tuple[Shape, ...]) -> list[Order]:
 _FAMILY = Family(
     question=GATE_UP_ORDER,
     what="gate and value",
-    parts=_FORMS,
+    parts=FORMS,
     whole=_WHOLE,
     claims=_claims,
     proves=_proves,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.provenance import shapes_of_names
-from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
+from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.keys.rules.fused_attention import WHOLE, letters_of, proves_order
 from inspector.keys.rules.inner_order import AS_IT_IS, by_order, leaves_of_file
@@ -59,7 +59,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
 
 
 def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixed: bool) -> Ambiguity:
-    side, other = ("file", "target") if in_file else ("target", "file")
+    side, other = (FILE, TARGET) if in_file else (TARGET, FILE)
     options = [(AS_IT_IS, f"as in the {other}: change nothing")]
     letters = _letters(own)
     if letters != "qkv" and not fixed:
@@ -81,6 +81,7 @@ def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixe
             "other?"
         ),
         options=tuple(options),
+        side=side,
     )
 
 

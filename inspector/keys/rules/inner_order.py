@@ -14,7 +14,7 @@ from inspector.keys.inner_orders import INNER_ORDERS
 from inspector.keys.inner_orders.entry import InnerOrder, Way
 from inspector.keys.placing.provenance import shapes_of_names, shown_in
 from inspector.keys.placing.tree import Leaf
-from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted
@@ -79,7 +79,7 @@ def _changed(links: Sequence[Link], order: InnerOrder, ours: Way, theirs: Way) -
 
 def _ask(links: Sequence[Link], order: InnerOrder, known: Way, *, of_the_file: bool, left: Leftovers) -> str | None:
     other = next(way for way in order.ways if way is not known)
-    side, unknown = ("file", "target") if of_the_file else ("target", "file")
+    side, unknown = (FILE, TARGET) if of_the_file else (TARGET, FILE)
     return left.questions.ask(
         Ambiguity(
             id=order.id,
@@ -92,6 +92,7 @@ def _ask(links: Sequence[Link], order: InnerOrder, known: Way, *, of_the_file: b
                 (other.id, f"the {unknown} has them {other.says}: reorder them"),
                 (AS_IT_IS, f"the {unknown} has them {known.says}, too"),
             ),
+            side=unknown,
         )
     )
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.report import FILE, Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import counted
 
@@ -94,6 +94,7 @@ def _size(links: Sequence[Link], way: str, left: Leftovers) -> int:
                 *((f"heads-of-{n}", f"yes, {n} rows a head: reorder them {into}") for n in sizes),
                 (AS_IT_IS, "no: the rows are in the target's order already, or nothing rotates them"),
             ),
+            side=FILE,
         )
     )
     if answer == AS_IT_IS:

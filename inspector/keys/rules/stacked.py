@@ -19,7 +19,7 @@ from inspector.keys.placing.provenance import shapes_of_names
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.recast import Piece, Recast
-from inspector.keys.report import Ambiguity
+from inspector.keys.report import FILE, TARGET, Ambiguity
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
@@ -273,7 +273,7 @@ def _order(
         return orders[known], known == proved
     claimed = family.claims(first.name)
     ids = sorted(orders, key=lambda one: one != claimed)
-    side = "target" if around.in_target else "file"
+    side = TARGET if around.in_target else FILE
     named = f", {orders[claimed].says} by its name" if claimed in orders else ""
     many = counted(len(members), "matrix", "matrices")
     answer = questions.ask(
@@ -284,6 +284,7 @@ def _order(
                 f"one{named}; no shape shows in which order. Each answer loads. How do they lie in it?"
             ),
             options=tuple((one, orders[one].says) for one in ids),
+            side=side,
         ),
         place=kind,
     )

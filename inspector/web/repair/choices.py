@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from inspector.architectures.types import Target
 from inspector.checkpoint.types import StateDict
@@ -52,11 +53,16 @@ def note_asked(plan: RepairPlan | None, answers: Answers) -> None:
             answers.asked[question.id] = question
 
 
-def ask(plan: RepairPlan | None, answers: Answers) -> bool:
-    """Those that came up, lossy rules, and whether a part is enough. Whether another answer was given."""
+def ask(plan: RepairPlan | None, answers: Answers, beside: dict[str, DeltaGenerator] | None = None) -> bool:
+    """Those that came up, lossy rules, and whether a part is enough. Whether another answer was given.
+
+    beside: takes a place behind each question by its id, for what is said of it later.
+    """
     before = answers.as_key
     for question in answers.asked.values():
         _ask_one(question, answers)
+        if beside is not None:
+            beside[question.id] = st.container(key=f"beside-{question.id}")
     waiting = plan.needs_accept if plan else ()
     for use in plan.rules if plan else ():
         # What a choice above already settles needs no second yes.

@@ -1,0 +1,110 @@
+"""In which order a picture was flattened: read in the right one, neighbouring places have like weights.
+
+What a trained unit looks for moves little from one place to the next. Read as channels, height and width in another
+order, neighbours are other channels or places far apart. Never trained, all orders are alike. Height and width
+exchanged look the same, and are not asked about.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from inspector.keys.rules import flattened_kernel
+from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST, FLATTEN_ORDER
+from inspector.keys.witnesses.entry import Floats, Scene, Witness
+from inspector.keys.witnesses.types import Bearing, Statement
+
+#: Half the mean squared difference of neighbours, over the variance: 1 where they have nothing in common. What is read
+#: right lies below the first, and below what is read wrong by at least the second.
+_SMOOTH, _APART = 0.9, 0.05
+#: In this share of the rows; and so many standard deviations of their mean.
+_AGREEING, _ABOVE = 0.75, 5.0
+_FEWEST = 16  # rows
+_OPTIONS = (CHANNELS_FIRST, CHANNELS_LAST)
+
+
+def _listens(scene: Scene) -> Statement | None:
+    if not all(option in scene.plans for option in _OPTIONS):
+        return None
+    winners: set[str] = set()
+    smooth, rough, agree, rows = [], [], 0, 0
+    for name, sizes in _flattened(scene):
+        read = [_roughness(scene.tensor(option, name), sizes) for option in _OPTIONS]
+        scene.forget()
+        first, last = read
+        if first is None or last is None or len(first) < _FEWEST:
+            return None
+        best, other = (first, last) if first.mean() < last.mean() else (last, first)
+        apart = other - best
+        share = int((apart > 0).sum())
+        sure = (
+            best.mean() <= _SMOOTH
+            and apart.mean() >= _APART
+            and share >= _AGREEING * len(apart)
+            and apart.mean() >= _ABOVE * apart.std() / math.sqrt(len(apart))
+        )
+        if not sure:
+            return None
+        winners.add(CHANNELS_FIRST if best is first else CHANNELS_LAST)
+        smooth.append(float(best.mean()))
+        rough.append(float(other.mean()))
+        agree, rows = agree + share, rows + len(apart)
+    if len(winners) != 1:
+        return None
+    says = (
+        f"In {agree:,} of {rows:,} rows neighbouring places of the picture then have the liker weights (difference "
+        f"{np.mean(smooth):.2f} of what is expected without order, {np.mean(rough):.2f} in the other order)."
+    )
+    return Statement(
+        question=scene.question.id,
+        witness=WITNESS.id,
+        options=tuple(
+            (o, Bearing.FOR if o in winners else Bearing.AGAINST if o in _OPTIONS else Bearing.NOTHING)
+            for o, _ in scene.question.options
+        ),
+        agree=agree,
+        layers=rows,
+        says=says,
+    )
+
+
+def _flattened(scene: Scene) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """(target's name, channels, height and width) of what the question is about."""
+    for name, step in scene.plans[CHANNELS_LAST].items():
+        found = re.match(r"flattened:([0-9]+),([0-9]+),([0-9]+)", step.value)
+        if found is None or not scene.differs(name):
+            continue
+        channels, height, width = map(int, found.groups())
+        side = math.isqrt(height * width)
+        if height == 1 and side * side == width:
+            # Behind convolutions only the number of places is known. Other pictures than squares are left open.
+            height = width = side
+        yield name, (channels, height, width)
+
+
+def _roughness(tensor: Floats | None, sizes: tuple[int, int, int]) -> Floats | None:
+    """(rows,) half the mean squared difference of neighbouring places, over the variance of the row."""
+    if tensor is None or min(sizes[1:]) < 2 or tensor.size != len(tensor) * math.prod(sizes):
+        return None
+    pictures = tensor.reshape(len(tensor), *sizes)
+    down, across = np.diff(pictures, axis=2), np.diff(pictures, axis=3)
+    pairs = down[0].size + across[0].size
+    squares = (down**2).sum(axis=(1, 2, 3)) + (across**2).sum(axis=(1, 2, 3))
+    variance = pictures.reshape(len(tensor), -1).var(axis=1)
+    if variance.min() <= 0:
+        return None
+    found: Floats = squares / (2 * pairs * variance)
+    return found
+
+
+WITNESS = Witness(
+    id="neighbours",
+    title="Neighbouring places of a picture",
+    questions=frozenset({flattened_kernel.RULE.id, FLATTEN_ORDER}),
+    listens=_listens,
+    source="von Neumann's ratio (1941) of mean squared successive difference to variance, over both directions",
+)
