@@ -1,0 +1,51 @@
+"""What a test asks of other processes: work that leaves a note of each picture, and a program that is killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from inspector.cli.explaining import load
+from inspector.evaluate import scores, work
+from inspector.evaluate.labels import open_class_folders
+from inspector.evaluate.parts import score_share
+from inspector.evaluate.pieces import Pictures
+from inspector.sweep.engines import engine_of
+from inspector.sweep.piece import Outcome
+from inspector.sweep.store import open_store
+
+
+class Noted(work.Scoring):
+    """Leaves a file in $LOG for each piece, called by its first picture; one called `fatal` ends its process."""
+
+    def __call__(self, item: Pictures) -> Outcome:
+        name = item.paths[0].replace("/", "_")
+        (Path(os.environ["LOG"]) / f"{name}-{len(item.paths)}-{os.getpid()}-{time.monotonic_ns()}").touch()
+        gone = {row for row, _ in item.left_out}
+        if any("fatal" in path for row, path in enumerate(item.paths) if row not in gone):
+            os._exit(9)
+        return super().__call__(item)
+
+
+def loading(file: str) -> partial[work.ReadyModel]:
+    """What opens the model, in any process."""
+    return partial(load, file, state="", target="", preprocessing="", names="")
+
+
+def main(file: str, folder: str, store: str, executor: str) -> None:
+    """Two workers and a store; killed from outside."""
+    scores.Scoring = Noted  # type: ignore[misc]
+    import torch
+
+    torch.set_num_threads(1)
+    ready = loading(file)()
+    with engine_of(executor, 2) as engine:
+        running = scores.Running(engine=engine, reopen=loading(file))
+        score_share(ready, open_class_folders(Path(folder)), running, open_store(store))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
