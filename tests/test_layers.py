@@ -189,6 +189,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     # What TensorBoard is shown of weights, of what moved, and of graphs; and the readers' wire format.
     "events": ("weights", "compare", "graph", "readers"),
     "doctor": ("forward",),
+    # Many pictures go through a model piece by piece, wherever pieces run.
+    "cam": ("sweep",),
     "params": (),
     # Two files are paired by names, by their tables or by the repair plan between them, and their numbers are decoded.
     # Which of a side's tensors are parameters is counted as everywhere.

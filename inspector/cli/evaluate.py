@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from inspector.cam.runs import ReadyModel
+    from inspector.cam.sweeping.run import Running
     from inspector.cli.evaluating import Files
     from inspector.evaluate.labels import ClassFolders
     from inspector.evaluate.parts import Share
     from inspector.evaluate.report import Comparison, Evaluation
-    from inspector.evaluate.scores import Running
     from inspector.sweep.piece import Part
     from inspector.sweep.store import ResultStore
 
@@ -85,11 +85,11 @@ def evaluate(
     With --store, --executor, --jobs or --part by pieces of 32 pictures, of which none is scored again after an
     interruption.
     """
+    from inspector.cam.sweeping.run import Running
     from inspector.cli.evaluating import Files
     from inspector.cli.output import check_place
     from inspector.evaluate.compare import compare
     from inspector.evaluate.labels import open_class_folders
-    from inspector.evaluate.scores import Running
     from inspector.render.evaluation import evaluation_text, pictures_csv
     from inspector.sweep.engines import engine_of
     from inspector.sweep.piece import parse_part

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.checkpoint.packed_source import packing_of
 from inspector.checkpoint.source import ByteSource, PathSource
-from inspector.errors import ExplainError, InspectorError, UnknownFormat
+from inspector.errors import ExplainError, UnknownFormat
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder
 from inspector.readers.entry import Peek
@@ -65,13 +64,6 @@ class PictureFiles:
         with self._lock:
             return self._read(path)
 
-    def digest(self, path: str) -> str:
-        """Of one picture's bytes, "" of what cannot be read."""
-        try:
-            return digest_of(self.read(path))
-        except InspectorError:
-            return ""
-
     def _read(self, path: str) -> bytes:
         nbytes = self.folder.size_of(path) or 0
         if nbytes > MOST_PICTURE_NBYTES:
@@ -92,11 +84,6 @@ class PictureFiles:
                 archive.let_go(f"{above}/{path}")
             case _:
                 source.close()
-
-
-def digest_of(data: bytes) -> str:
-    """By which a picture is known again."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def is_picture(path: str) -> bool:

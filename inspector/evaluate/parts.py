@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.cam.runs import ReadyModel
+from inspector.cam.sweeping.held import content_of
+from inspector.cam.sweeping.run import Running
 from inspector.errors import ReadError
-from inspector.evaluate import scores as scoring
 from inspector.evaluate.labels import ClassFolders, Listing
 from inspector.evaluate.mapping import ClassMap
 from inspector.evaluate.pieces import QUESTION, packed, unpacked
 from inspector.evaluate.report import Evaluated, Evaluation
 from inspector.evaluate.run import evaluated, mapped
-from inspector.evaluate.scores import PictureScores, Running, ScoredPiece, assembled, score_pictures, scores_nbytes
+from inspector.evaluate.scores import PictureScores, ScoredPiece, assembled, score_pictures, scores_nbytes
 from inspector.evaluate.summarise import summarise
-from inspector.evaluate.work import content_of
 from inspector.progress import Progress, silent
 from inspector.reports_from_json import KEPT, report_from
 from inspector.sweep.piece import key_of
@@ -96,7 +96,7 @@ def score_share(
                 unkept.append((one.number, packed(one.scored).decode("ascii")))
             yield one
 
-    scores = assembled(noted(), len(listing.paths), len(mapping.names))
+    scores = assembled(noted(), len(listing.paths), len(mapping.names), running.piece)
     checkpoint = evaluated(ready)
     told = dataclasses.asdict(checkpoint)
     run = key_of("evaluation", told, content_of(ready), listing.name, mapping.indices, mapping.names, part.of)
@@ -109,7 +109,7 @@ def score_share(
         checkpoint=checkpoint,
         data=listing.name,
         digest=listing.digest,
-        piece=scoring.PIECE,
+        piece=running.piece,
         keys=tuple(sorted(keys)),
         unkept=tuple(sorted(unkept)),
     )

@@ -1,6 +1,6 @@
-"""A piece of an evaluation: so many pictures by their place in the listing, and the scores that they gave.
+"""Scores of a piece of an evaluation, as they are kept.
 
-Scores are kept as a line of JSON with the bytes of the numbers in it, float32 in the order of the bytes of small
+A line of JSON with the bytes of the numbers in it, float32 in the order of the bytes of small
 machines. It is read back with every length checked, since it may lie in a folder that others can write to.
 """
 
@@ -13,22 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.errors import ExplainError, InspectorError, ReadError
-
 #: What the results are called in a store.
 QUESTION = "scores"
 _MOST_WHY = 500
-_ERRORS = {kind.__name__: kind for kind in (ExplainError, ReadError)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pictures:
-    """What a worker is given. paths: in their order. digests: of the bytes of each, () where nothing is kept. left_out:
-    (row, why) of those that are not to be touched."""
-
-    paths: tuple[str, ...]
-    digests: tuple[str, ...] = ()
-    left_out: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,19 +51,6 @@ def unpacked(data: bytes, rows: int, outputs: int) -> Scored | None:
         return None
     values = np.frombuffer(numbers, dtype="<f4").reshape(rows, outputs).astype(np.float32)
     return Scored(values=values, unread=unread)
-
-
-def packed_error(error: InspectorError) -> bytes:
-    """What ends the whole evaluation: the model does not run."""
-    kind = "ReadError" if isinstance(error, ReadError) else "ExplainError"
-    return _line({"error": kind, "says": error.says, "hint": error.hint})
-
-
-def raise_error(data: bytes) -> None:
-    """Raise what `packed_error` was given, where it was given anything."""
-    if data.startswith(b'{"error":'):
-        told = json.loads(data)
-        raise _ERRORS[told["error"]](told["says"], hint=told["hint"])
 
 
 def _line(told: dict[str, object]) -> bytes:

@@ -7,12 +7,13 @@ from pathlib import Path
 from torch import Tensor
 
 from inspector.cam.runs import ReadyModel
+from inspector.cam.sweeping.run import Running
 from inspector.cam.targets.answers import AnswerKind
 from inspector.errors import UsageError
 from inspector.evaluate.labels import ClassFolders, open_class_folders
 from inspector.evaluate.mapping import ClassMap, map_classes
 from inspector.evaluate.report import Evaluated, Evaluation
-from inspector.evaluate.scores import PictureScores, Running, answer_to_noise, assembled, head_size, score_pictures
+from inspector.evaluate.scores import PictureScores, answer_to_noise, assembled, head_size, score_pictures
 from inspector.evaluate.summarise import summarise
 from inspector.progress import Progress, silent
 from inspector.sweep.store import Kept
@@ -49,8 +50,9 @@ def score_model(
     """The first half: every score, and which folder is which output. running: None for here, with nothing kept. Raises
     as `evaluate_pictures`, and as `score_pictures`."""
     answer, mapping = mapped(ready, folders)
-    scored = score_pictures(ready, folders, answer, running or Running(), progress=progress)
-    return assembled(scored, len(folders.listing.paths), len(mapping.names)), mapping
+    running = running or Running()
+    scored = score_pictures(ready, folders, answer, running, progress=progress)
+    return assembled(scored, len(folders.listing.paths), len(mapping.names), running.piece), mapping
 
 
 def mapped(ready: ReadyModel, folders: ClassFolders) -> tuple[Tensor, ClassMap]:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from inspector.cam.sweeping import run as sweeping
 from inspector.cli import evaluating
 from inspector.cli.main import run
-from inspector.evaluate import scores as scoring
 from inspector.evaluate import work
 from inspector.render.evaluation import tsv_text
 from sample_models.labelled import write_labelled
@@ -69,7 +69,7 @@ def test_everything_is_written_and_agrees(pictures: Path, tmp_path: Path, capsys
 
 
 def test_what_was_stopped_goes_on(pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "PIECE", 4)
+    monkeypatch.setattr(sweeping, "PIECE", 4)
     place = tmp_path / "out"
     batches: list[int] = []
     forward = work.forward

@@ -33,7 +33,7 @@ LINES = [
 # By a shell that counts, and from the hub (tests/remote/test_hub_files.py).
 ARRAY = [line for line in LINES if "/scratch/" in line]
 PLAIN = [line for line in LINES if line not in ARRAY and "hf://" not in line]
-PICTURES = ("evaluate",)
+PICTURES = ("evaluate", "explain")
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 
 

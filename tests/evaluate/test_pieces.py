@@ -24,15 +24,17 @@ import torch
 from torch import Tensor, nn
 
 from inspector.cam.runs import ReadyModel
+from inspector.cam.sweeping import run as sweeping
+from inspector.cam.sweeping.held import CHANGED, ModelPlace, Pictures, content_of, raise_ending
+from inspector.cam.sweeping.run import Running
 from inspector.cli.explaining import load
 from inspector.cli.main import run
 from inspector.errors import ReadError
-from inspector.evaluate import scores as scoring
-from inspector.evaluate import work
 from inspector.evaluate.labels import ClassFolders, open_class_folders
 from inspector.evaluate.parts import NO_PART, Share, evaluation_runs, merge_scores, score_share
-from inspector.evaluate.run import evaluate_pictures, score_model
-from inspector.evaluate.scores import Running
+from inspector.evaluate.run import evaluate_pictures, evaluated, score_model
+from inspector.evaluate.summarise import summarise
+from inspector.evaluate.work import Scoring
 from inspector.render.json import as_json
 from inspector.sweep.engines import Inline, engine_of
 from inspector.sweep.piece import Part
@@ -73,19 +75,16 @@ def folder(pictures: Path, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "PIECE", 4)
+SMALL = Running(piece=4)
 
 
 @pytest.fixture(scope="module")
 def once(ready: ReadyModel, pictures: Path) -> tuple[str, bytes]:
     """The evaluation by one pass, here, with nothing kept."""
     folders = open_class_folders(pictures)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "PIECE", 4)
-        values = score_model(ready, folders)[0].values
-        return as_json(evaluate_pictures(ready, folders)), values.tobytes()
+    scores, mapping = score_model(ready, folders, SMALL)
+    report = summarise(scores.values, scores.unread, folders.listing, mapping, evaluated(ready))
+    return as_json(report), scores.values.tobytes()
 
 
 class Nobody(Inline):
@@ -118,7 +117,7 @@ def test_threads_parts_and_a_store_give_the_same_bytes(
     shares: list[Share] = []
     for number, store in enumerate(stores):
         with engine_of("threads", 2) as engine:
-            running = Running(engine=engine, part=Part(number=number + 1, of=3))
+            running = replace(SMALL, engine=engine, part=Part(number=number + 1, of=3))
             shares.append(score_share(ready, folders, running, store))
     assert sorted(n for share in shares for n in share.positions) == list(range(21))
     assert len({share.run for share in shares}) == 1
@@ -126,8 +125,8 @@ def test_threads_parts_and_a_store_give_the_same_bytes(
     assert (as_json(report), scores.values.tobytes()) == once
     # One store that all of them wrote into has it too, and the whole is taken from it.
     for number in range(3):
-        score_share(ready, folders, Running(part=Part(number=number + 1, of=3)), stores[0])
-    again = score_share(ready, folders, Running(engine=Nobody()), stores[0])
+        score_share(ready, folders, replace(SMALL, part=Part(number=number + 1, of=3)), stores[0])
+    again = score_share(ready, folders, replace(SMALL, engine=Nobody()), stores[0])
     assert again.scores.values.tobytes() == once[1]
     report, _ = merge_scores(stores[:1], again.run)
     assert as_json(report) == once[0]
@@ -139,16 +138,15 @@ def test_a_folder_and_an_archive_of_the_same_pictures_share_their_scores(
     store = open_store(str(tmp_path / "store"))
     one = evaluate_pictures(ready, pictures, store=store)
     running = Running(engine=Nobody(), store=store)
-    values = score_model(ready, open_class_folders(folder), running)[0].values
-    assert [row.path for row in one.rows] == [row.path for row in evaluate_pictures(ready, folder, store=store).rows]
-    assert len(values) == 21
+    scores, _ = score_model(ready, open_class_folders(folder), running)
+    assert scores.values.shape == (21, 4) and len(scores.unread) == len(one.unread) == 1
 
 
 def test_a_missing_part_is_said_and_its_pictures_are_not_counted(
     ready: ReadyModel, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = open_store(str(tmp_path / "store"))
-    share = score_share(ready, open_class_folders(pictures), Running(part=Part(number=2, of=3)), store)
+    share = score_share(ready, open_class_folders(pictures), replace(SMALL, part=Part(number=2, of=3)), store)
     (known,) = evaluation_runs([store])
     assert (known.id, known.of, known.ended) == (share.run, 3, (2,))
     assert run(["merge-parts", str(tmp_path / "store"), "--json"]) == 1
@@ -160,9 +158,9 @@ def test_a_missing_part_is_said_and_its_pictures_are_not_counted(
 
 def test_parts_that_saw_other_pictures_are_not_merged(ready: ReadyModel, folder: Path, tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
-    share = score_share(ready, open_class_folders(folder), Running(part=Part(number=1, of=2)), store)
+    share = score_share(ready, open_class_folders(folder), replace(SMALL, part=Part(number=1, of=2)), store)
     (folder / "star" / "00.png").rename(folder / "star" / "99.png")
-    score_share(ready, open_class_folders(folder), Running(part=Part(number=2, of=2)), store)
+    score_share(ready, open_class_folders(folder), replace(SMALL, part=Part(number=2, of=2)), store)
     with pytest.raises(ReadError, match="did not see the same pictures: part 1 saw others than 2"):
         merge_scores([store], share.run)
 
@@ -176,13 +174,13 @@ def test_a_picture_that_changes_meanwhile_is_said_and_nothing_of_its_piece_is_ke
             return super().submit(function, *args)
 
     store = open_store(str(tmp_path / "store"))
-    share = score_share(ready, open_class_folders(folder), Running(engine=Changing()), store)
-    assert (3, work.CHANGED) in share.scores.unread
+    share = score_share(ready, open_class_folders(folder), replace(SMALL, engine=Changing()), store)
+    assert (3, CHANGED) in share.scores.unread
     assert len(store.blobs.names("results")) == 5
     # What stands in no store stands in the note.
     report, scores = merge_scores([store], share.run)
     np.testing.assert_array_equal(scores.values, share.scores.values)
-    assert ("circle/03.png", work.CHANGED) in report.unread
+    assert ("circle/03.png", CHANGED) in report.unread
 
 
 class Dying(Inline):
@@ -205,25 +203,25 @@ def test_a_picture_that_ends_its_process_costs_itself_alone(
     ready: ReadyModel, pictures: Path, once: tuple[str, bytes], tmp_path: Path
 ) -> None:
     store = open_store(str(tmp_path / "store"))
-    share = score_share(ready, open_class_folders(pictures), Running(engine=Dying("circle/03.png")), store)
-    assert (3, "Scoring it ended the process that did it.") in share.scores.unread
+    share = score_share(ready, open_class_folders(pictures), replace(SMALL, engine=Dying("circle/03.png")), store)
+    assert (3, "Working on it ended the process that did it.") in share.scores.unread
     whole = np.frombuffer(once[1], dtype=np.float32).reshape(21, 4)
     np.testing.assert_allclose(share.scores.values[4:], whole[4:], atol=1e-5)
     assert not np.isnan(share.scores.values[[0, 1, 2]]).any()
     # Another machine may have the room: nothing of that piece is kept.
-    again = score_share(ready, open_class_folders(pictures), Running(), open_store(str(tmp_path / "store")))
+    again = score_share(ready, open_class_folders(pictures), SMALL, open_store(str(tmp_path / "store")))
     assert again.scores.values.tobytes() == once[1]
 
 
 def test_a_worker_with_another_model_ends_it(ready: ReadyModel, pictures: Path) -> None:
-    sent = work.Scoring(
-        run="elsewhere", reopen=loading(MODEL), content=work.content_of(replace(ready, sha256="2" * 64)),
-        place=open_class_folders(pictures).files.place, preprocessing=ready.preprocessing, outputs=4, threads=1,
+    place = ModelPlace(
+        run="elsewhere", reopen=loading(MODEL), content=content_of(replace(ready, sha256="2" * 64)),
+        files=open_class_folders(pictures).files.place, threads=1,
     )  # fmt: skip
-    outcome = sent(scoring.Pictures(paths=("circle/00.png",)))
+    outcome = Scoring(model=place, preprocessing=ready.preprocessing, outputs=4)(Pictures(paths=("circle/00.png",)))
     assert not outcome.kept
-    with pytest.raises(ReadError, match="is not what it was when the evaluation began"):
-        scoring.raise_error(outcome.data)
+    with pytest.raises(ReadError, match="is not what it was when this began: a worker read another one"):
+        raise_ending(outcome.data)
 
 
 def test_a_model_that_draws_random_numbers_draws_the_same_everywhere(ready: ReadyModel, pictures: Path) -> None:
@@ -233,28 +231,30 @@ def test_a_model_that_draws_random_numbers_draws_the_same_everywhere(ready: Read
 
     drawing = replace(ready, model=Drawing().eval(), sha256="")
     folders: ClassFolders = open_class_folders(pictures)
-    one = score_model(drawing, folders)[0].values
+    one = score_model(drawing, folders, SMALL)[0].values
     torch.manual_seed(7)
     with engine_of("threads", 2) as engine:
-        np.testing.assert_array_equal(score_model(drawing, folders, Running(engine=engine))[0].values, one)
+        np.testing.assert_array_equal(score_model(drawing, folders, replace(SMALL, engine=engine))[0].values, one)
 
 
 def test_weights_without_a_digest_are_known_by_their_tensors(ready: ReadyModel) -> None:
     bare = replace(ready, sha256="")
-    before = work.content_of(bare)
-    assert before == work.content_of(dataclasses.replace(bare)) != work.content_of(ready)
+    before = content_of(bare)
+    assert before == content_of(dataclasses.replace(bare)) != content_of(ready)
     parameter = next(ready.model.parameters())
     with torch.no_grad():
         first = parameter.view(-1)[0].clone()
         parameter.view(-1)[0] += 1e-6
-        assert work.content_of(bare) != before
+        assert content_of(bare) != before
         parameter.view(-1)[0] = first
-    assert work.content_of(bare) == before
+    assert content_of(bare) == before
 
 
 def test_the_command_by_pieces(
-    pictures: Path, once: tuple[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    pictures: Path, once: tuple[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sweeping, "PIECE", 4)
     store, out = str(tmp_path / "store"), tmp_path / "out"
     asked = ["evaluate", MODEL, str(pictures), "--store", store]
     for part in ("1/2", "2/2"):
@@ -289,18 +289,15 @@ def test_processes_open_the_model_themselves_and_give_the_same_bytes(
     ready: ReadyModel, pictures: Path, once: tuple[str, bytes]
 ) -> None:
     with engine_of("processes", 1) as engine:
-        running = Running(engine=engine, reopen=loading(MODEL))
+        running = replace(SMALL, engine=engine, reopen=loading(MODEL))
         assert score_model(ready, open_class_folders(pictures), running)[0].values.tobytes() == once[1]
 
 
-def test_a_driver_killed_at_half_repeats_what_was_under_way(
-    ready: ReadyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool
-) -> None:
+def test_a_driver_killed_at_half_repeats_what_was_under_way(ready: ReadyModel, tmp_path: Path, thorough: bool) -> None:
     """Two processes on 240 pictures in pieces of 32, all killed at half; then what is missing is done, and one picture
     that ends its process costs itself."""
     if not thorough:
         pytest.skip("make thorough")
-    monkeypatch.undo()
     folder, log, store = tmp_path / "data", tmp_path / "log", tmp_path / "store"
     log.mkdir()
     with zipfile.ZipFile(write_labelled(tmp_path / "shapes.zip", each=60)) as archive:
@@ -327,6 +324,6 @@ def test_a_driver_killed_at_half_repeats_what_was_under_way(
     subprocess.run(asked, cwd=ROOT, env=environment, check=True)
     (found,) = evaluation_runs([open_store(str(store))])
     report, scores = merge_scores([open_store(str(store))], found.id)
-    assert report.unread == (("circle/03fatal.png", "Scoring it ended the process that did it."),)
+    assert report.unread == (("circle/03fatal.png", "Working on it ended the process that did it."),)
     np.testing.assert_array_equal(np.delete(scores.values, 3, axis=0)[31:], whole[32:])
     np.testing.assert_allclose(np.delete(scores.values, 3, axis=0), np.delete(whole, 3, axis=0), atol=1e-5)

@@ -8,11 +8,13 @@ import time
 from functools import partial
 from pathlib import Path
 
+from inspector.cam.runs import ReadyModel
+from inspector.cam.sweeping.held import Pictures
+from inspector.cam.sweeping.run import Running
 from inspector.cli.explaining import load
 from inspector.evaluate import scores, work
 from inspector.evaluate.labels import open_class_folders
 from inspector.evaluate.parts import score_share
-from inspector.evaluate.pieces import Pictures
 from inspector.sweep.engines import engine_of
 from inspector.sweep.piece import Outcome
 from inspector.sweep.store import open_store
@@ -30,7 +32,7 @@ class Noted(work.Scoring):
         return super().__call__(item)
 
 
-def loading(file: str) -> partial[work.ReadyModel]:
+def loading(file: str) -> partial[ReadyModel]:
     """What opens the model, in any process."""
     return partial(load, file, state="", target="", preprocessing="", names="")
 
@@ -43,7 +45,7 @@ def main(file: str, folder: str, store: str, executor: str) -> None:
     torch.set_num_threads(1)
     ready = loading(file)()
     with engine_of(executor, 2) as engine:
-        running = scores.Running(engine=engine, reopen=loading(file))
+        running = Running(engine=engine, reopen=loading(file))
         score_share(ready, open_class_folders(Path(folder)), running, open_store(store))
 
 
