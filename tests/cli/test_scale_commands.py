@@ -48,6 +48,7 @@ def shards() -> dict[str, bytes]:
 def places(tmp_path: Path) -> Path:
     """/models, /audits and /scratch of the page."""
     root = tmp_path
+    (root / "audits").mkdir()
     for folder in ("giant", "base"):
         (root / "models" / folder).mkdir(parents=True)
         for name, data in shards().items():

@@ -133,7 +133,7 @@ def map_pictures(
     a fusion, NoSuchLayer and its kind before anything is made, and as `run_pictures`.
     """
     if request.options.fusion:
-        raise UsageError("A fused map has no raw one that could be kept.", hint="Leave --fuse out, or the store.")
+        raise UsageError("A fused map has no raw one that could be kept.", hint="Ask for one layer.")
     paths = [str(path.absolute()) for path in pictures]
     settled = _settled(ready, request, setting)
     asked = Question(
