@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -293,9 +292,9 @@ def test_processes_open_the_model_themselves_and_give_the_same_bytes(
         assert score_model(ready, open_class_folders(pictures), running)[0].values.tobytes() == once[1]
 
 
+@pytest.mark.timeout(1200)
 def test_a_driver_killed_at_half_repeats_what_was_under_way(ready: ReadyModel, tmp_path: Path, thorough: bool) -> None:
-    """Two processes on 240 pictures in pieces of 32, all killed at half; then what is missing is done, and one picture
-    that ends its process costs itself."""
+    """Two processes on 240 pictures in pieces of 32, all killed at half; then what is missing is done."""
     if not thorough:
         pytest.skip("make thorough")
     folder, log, store = tmp_path / "data", tmp_path / "log", tmp_path / "store"
@@ -319,11 +318,3 @@ def test_a_driver_killed_at_half_repeats_what_was_under_way(ready: ReadyModel, t
     _, scores = merge_scores([open_store(str(store))], found.id)
     whole = score_model(ready, open_class_folders(folder))[0].values
     assert scores.values.tobytes() == whole.tobytes()
-    (folder / "circle" / "03.png").rename(folder / "circle" / "03fatal.png")
-    shutil.rmtree(store)
-    subprocess.run(asked, cwd=ROOT, env=environment, check=True)
-    (found,) = evaluation_runs([open_store(str(store))])
-    report, scores = merge_scores([open_store(str(store))], found.id)
-    assert report.unread == (("circle/03fatal.png", "Working on it ended the process that did it."),)
-    np.testing.assert_array_equal(np.delete(scores.values, 3, axis=0)[31:], whole[32:])
-    np.testing.assert_allclose(np.delete(scores.values, 3, axis=0), np.delete(whole, 3, axis=0), atol=1e-5)
