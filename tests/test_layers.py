@@ -75,8 +75,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "projections": ("checkpoint", "architectures", "cam", "health", "projector"),
     # Which files of folders and archives a training left: folders are walked as a survey walks them.
     "run_files": ("checkpoint", "readers", "survey", "events", "run"),
-    # A model that runs, on pictures in class folders: these are read as archives and folders of checkpoints are.
-    "evaluate": ("checkpoint", "readers", "architectures", "cam"),
+    # A model that runs, on pictures in class folders: these are read as archives and folders of checkpoints are, and
+    # scored piece by piece wherever pieces run.
+    "evaluate": ("checkpoint", "readers", "architectures", "cam", "sweep"),
     # A model in memory against a file: names by the repair, numbers as they are compared, initialisers as Health's.
     "loaded": ("checkpoint", "readers", "architectures", "keys", "doctor", "health", "render"),
     # What a test suite asks of it.
@@ -188,6 +189,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
     # What TensorBoard is shown of weights, of what moved, and of graphs; and the readers' wire format.
     "events": ("weights", "compare", "graph", "readers"),
     "doctor": ("forward",),
+    # Many pictures go through a model piece by piece, wherever pieces run.
+    "cam": ("sweep",),
     "params": (),
     # Two files are paired by names, by their tables or by the repair plan between them, and their numbers are decoded.
     # Which of a side's tensors are parameters is counted as everywhere.

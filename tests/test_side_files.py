@@ -292,7 +292,9 @@ _NO_PATHS = {
     ("cli/events.py", "temporary.open"),  # written
     ("events/write.py", "temporary.open"),  # written
     ("cli/series.py", "load"),
-    ("cli/evaluate.py", "load"),
+    ("evaluate/labels.py", "place.open"),  # the reader's folders and archives
+    ("cam/sweeping/held.py", "self.files.open"),  # the same
+    ("evaluate/parts.py", "store.load"),  # results of a store
     ("readers/hub/folder.py", "self._ahead.open"),  # a file of the hub
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,10 +29,11 @@ from inspector.cli.check_request import (
     request_of,
 )
 from inspector.cli.ending import complain
-from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar
-from inspector.errors import InspectorError, MissingLibrary, UsageError
+from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar, show
+from inspector.errors import InspectorError, MissingLibrary, ReadError, UsageError
 
 if TYPE_CHECKING:
+    from inspector.evaluate.parts import EvaluationRun
     from inspector.sweep.store import ResultStore
 
 Sources = Annotated[
@@ -58,6 +60,13 @@ Stores = Annotated[list[str], typer.Argument(help="The stores that the parts of 
 CatalogueOption = Annotated[
     str,
     typer.Option("--catalogue", metavar="DIR", help="The folder of the catalogue, for `query`; else the store itself."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Of an evaluation: write report, tables and scores.")
+]
+CsvOption = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Of an evaluation: write a table with a row for each picture."),
 ]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
@@ -142,22 +151,64 @@ def merge_parts(
     config: Config = None,
     no_config: NoConfig = False,
     everything: Everything = False,
+    out: OutOption = None,
+    csv: CsvOption = None,
     json: Json = False,
 ) -> int:
-    """The report of an audit whose parts ran apart, from their stores alone; it says which parts are missing."""
+    """The report of an audit or an evaluation whose parts ran apart, from their stores alone; it says which are
+    missing."""
     from inspector.lint.audit import merge_parts as merged
     from inspector.sweep.store import existing_store
 
+    opened = [existing_store(one) for one in stores]
+    evaluation = _evaluation_of(opened, run)
+    if evaluation is not None:
+        return _merge_evaluation(opened, evaluation, out, csv, as_json=json)
+    if out is not None or csv is not None:
+        raise UsageError("--out and --csv are of evaluations.", hint="An audit is written with --output.")
     form = form_of(json, format_)
     told = Told(fail_on=fail_on, select=select, ignore=ignore, baseline=baseline, config=config, no_config=no_config)
     plan = outputs_of(form, output or (), None, stores)
-    opened = [existing_store(one) for one in stores]
     checked = merged(request_of([], told), opened, run)
     write_reports(checked.report, plan, (), everything=everything)
     show_report(checked.report, plan.shown, everything=everything)
     if catalogue or len(stores) == 1:
         _bring_up_to_date(opened, catalogue or stores[0])
     return int(checked.report.failed)
+
+
+def _evaluation_of(stores: Sequence[ResultStore], run: str) -> EvaluationRun | None:
+    """The evaluation that is meant; None where an audit is, or nothing that is there. Raises ReadError for several."""
+    from inspector.evaluate.parts import evaluation_runs
+    from inspector.lint.audit import runs_of
+
+    found = [one for one in evaluation_runs(stores) if one.id.startswith(run)]
+    if not found:
+        return None
+    audits = [one for one in runs_of(stores) if one.id.startswith(run)]
+    if len(found) == 1 and not audits:
+        return found[0]
+    lines = [f"{one.id}: {one.checkpoint} on {one.data}, {len(one.ended)} of {one.of} parts" for one in found[:20]]
+    lines += [f"{one.id}: {' '.join(one.sources)}, {len(one.ended)} of {one.of} parts" for one in audits[:20]]
+    raise ReadError(
+        f"The store holds {len(found) + len(audits)} runs.", hint=f"Name one with --run. {'; '.join(lines)}."
+    )
+
+
+def _merge_evaluation(
+    stores: Sequence[ResultStore], run: EvaluationRun, out: Path | None, csv: Path | None, *, as_json: bool
+) -> int:
+    from inspector.cli.evaluating import Files
+    from inspector.evaluate.parts import merge_scores
+    from inspector.render.evaluation import evaluation_text, pictures_csv
+
+    report, scores = merge_scores(stores, run.id)
+    files = Files(out, inputs=())
+    files.write_report(report, scores.values)
+    if csv is not None:
+        files.write(csv, pictures_csv(report).encode())
+    show({"evaluation": report}, lambda: evaluation_text(report, None, files.written), as_json=as_json)
+    return 1 if report.unread else 0
 
 
 def _listed(place: str) -> list[str]:

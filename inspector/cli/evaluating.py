@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from inspector.cli.output import check_place, written_whole
 from inspector.errors import ExportError
-from inspector.evaluate.keeping import InFolder, Keeper, Nowhere
 from inspector.render.evaluation import classes_table, pictures_csv, pictures_table, tsv_text
 from inspector.side_files import reason_of, shown_name
+from inspector.sweep.blobs import FolderBlobs
+from inspector.sweep.store import ResultStore
 
 if TYPE_CHECKING:
     from inspector.cam.runs import ReadyModel
     from inspector.evaluate.labels import ClassFolders
     from inspector.evaluate.report import Evaluation
 
+# Scores on the way, where no store was named.
+_SCORES = ".scores"
 # Of a sheet of the worst cases.
 _ACROSS = 6
 
@@ -33,7 +36,7 @@ class Files:
         self.inputs = tuple(inputs)
         self.written: list[str] = above.written if above is not None else []
         self._top: Path | None = above._top if above is not None else folder
-        self._kept: InFolder | None = None
+        self._kept: ResultStore | None = None
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -44,17 +47,23 @@ class Files:
         """The same for another checkpoint, in a folder inside this one."""
         return Files(self.folder and self.folder / name, inputs=self.inputs, above=self)
 
-    def keeper(self, key: str) -> Keeper:
-        """Where scores are kept while the work is under way."""
-        if self.folder is None:
-            return Nowhere()
-        self._kept = InFolder(self.folder / f".scores-{key[:16]}")
+    def keep_scores(self) -> ResultStore | None:
+        """Where scores are kept while the work is under way, None for nowhere."""
+        if self.folder is not None:
+            # Of this command alone, and not there before the first of them.
+            self._kept = ResultStore(FolderBlobs(self.folder / _SCORES))
         return self._kept
 
     def drop_scores(self) -> None:
-        """The work has ended well."""
-        if self._kept is not None:
-            self._kept.drop()
+        """The work has ended well: nothing is left to go on with."""
+        if self._kept is None or self.folder is None:
+            return
+        for folder in (self.folder / _SCORES / "results", self.folder / _SCORES):
+            for file in folder.glob("*"):
+                if file.is_file():
+                    file.unlink()
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
     def write_report(self, report: Evaluation, scores: NDArray[np.float32]) -> None:
         """Everything as JSON, pictures as CSV, both tables as TSV, scores as (N, K) with a row for each listed picture,

@@ -11,7 +11,7 @@ import typer
 
 from inspector.cam.exporting.blend import OPACITY, Blend
 from inspector.cam.targets.answers import AnswerKind
-from inspector.cli.options import FILE_HELP, Json, State, TargetOption, progress_bar, show
+from inspector.cli.options import FILE_HELP, Json, State, StoreOption, TargetOption, progress_bar, show
 from inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,14 +116,35 @@ def explain(
     opacity: Annotated[float, typer.Option(help="Of the hottest place over the picture.", min=0, max=1)] = OPACITY,
     blend: Annotated[Blend, typer.Option(help="Opacity follows the heat, or is the same everywhere.")] = Blend.HEAT,
     threshold: Annotated[float, typer.Option(help="Of the box in the table.", min=0, max=1)] = 0.5,
+    store: StoreOption = "",
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="WHERE",
+            help='By pieces: in "processes" (if left out), in "threads", or on a Dask cluster: tcp://host:8786.',
+        ),
+    ] = "",
+    jobs: Annotated[
+        int,
+        typer.Option(help="By pieces: processes side by side, a model in each; 0: one per processor.", min=0, max=256),
+    ] = 0,
+    part: Annotated[
+        str,
+        typer.Option("--part", metavar="I/N", help="Only this share of the pictures, for arrays of jobs: 3/16."),
+    ] = "1/1",
     threads: Annotated[
-        int, typer.Option(help="That torch computes with; its own choice if left out.", min=0, max=1024)
+        int, typer.Option(help="That torch computes with; its own choice if left out, by pieces 1.", min=0, max=1024)
     ] = 0,
     target: TargetOption = "",
     state: State = "",
     json: Json = False,
 ) -> int:
-    """Show where a recognised model looks in a picture."""
+    """Show where a recognised model looks in a picture.
+
+    With --store, --executor, --jobs or --part by pieces of 32 pictures, of which no map is made again after an
+    interruption.
+    """
     from rich.console import Group
 
     from inspector.render.explained_text import estimate_text, layers_text, methods_text
@@ -147,7 +168,9 @@ def explain(
         measured_pictures,
     )
     from inspector.cli.explaining import Files, Places, load, pictures_in, question_of
+    from inspector.cli.map_pieces import check_pieces, each_by_pieces, map_part, running_in
     from inspector.render.colour_maps import colour_table
+    from inspector.sweep.piece import parse_part
 
     colour_table(colour_map)  # a typo is said before the work
     question = question_of(pixels_of, box)
@@ -156,7 +179,17 @@ def explain(
         _check_series(found, method or (), layer or (), classes or ())
     if common_scale and (not series or fuse):
         raise UsageError("--common-scale is for a series of maps that are not fused.", hint="Leave it out.")
-    count = _threads(threads)
+    share = parse_part(part)
+    by_pieces = bool(store or executor or jobs or share.of > 1)
+    if by_pieces:
+        check_pieces(
+            share,
+            store,
+            one_map=not fuse and max(map(len, (method or (), layer or (), classes or ()))) <= 1,
+            more=bool(series) or trust or estimate or list_layers,
+            places=any(place is not None for place in (output, maps, csv, export)),
+        )
+    count = _threads(threads or int(by_pieces))
     loading = partial(load, state=state, target=target, preprocessing=preprocessing, names=names, answer=answer)
     loaded = loading(file)
     if loaded.weights_note:
@@ -188,11 +221,15 @@ def explain(
         show({"layers": layers}, lambda: layers_text(layers), as_json=json)
         return 0
     one_map = bool(fuse) or max(_lengths(request)) <= 1
-    single = not series and len(found) == 1 and one_map
+    single = not series and len(found) == 1 and one_map and not by_pieces
     check_trust(trust=trust, one_map=one_map and not series, single=single, mask=mask, table=trust_csv)
     setting = Setting(
         preprocessing=loaded.preprocessing, categories=loaded.class_names, question=question, answer=request.answer
     )
+    in_pieces = partial(running_in, request, preprocessing, executor=executor, jobs=jobs, store=store, part=share)
+    if share.of > 1:
+        with in_pieces() as running:
+            return map_part(loaded, request, setting, running, as_json=json)
     if estimate or any(_has_passes(name) for name in request.methods):
         cost = _estimate(loaded, request, setting)
         if estimate:
@@ -214,6 +251,10 @@ def explain(
             bar = progress_bar("explaining")
             by_hand = bool(preprocessing)
             checkpoints = each_checkpoint(first, loading, request, setting, files, by_hand=by_hand, progress=bar)
+        elif by_pieces:
+            checkpoints = [Source(name=loaded.name, sha256=loaded.sha256)]
+            with in_pieces() as running:
+                each_by_pieces(loaded, request, setting, files, running)
         else:
             checkpoints = [Source(name=loaded.name, sha256=loaded.sha256)]
             _each_picture(loaded, request, setting, files)

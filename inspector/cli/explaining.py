@@ -193,9 +193,14 @@ class Files:
         except (OSError, ValueError) as error:
             raise ExportError(f"{shown_name(folder)} cannot be made a folder: {reason_of(error)}.") from error
 
+    @property
+    def shows_next(self) -> bool:
+        """Whether the next map is drawn over its picture."""
+        return self.places.folder is not None or (self._draws() and sum(map(len, self.cells)) < MOST_CELLS)
+
     def add(
         self,
-        picture: Image.Image,
+        picture: Image.Image | None,
         name: str,
         found: Explanation,
         *,
@@ -205,8 +210,9 @@ class Files:
         cell: Cell | None = None,
         more: Row = (),
     ) -> None:
-        """name: of the picture, or of the checkpoint in a series. beside: in the row of the one before. cell: as it
-        is drawn on a sheet, None for the usual way. more: what stands behind its usual columns."""
+        """picture: None where it is not drawn (`shows_next`). name: of it, or of the checkpoint in a series. beside: in
+        the row of the one before. cell: as it is drawn on a sheet, None for the usual way. more: what stands behind its
+        usual columns."""
         request = self.request
         key = "" if self.single else f"{len(self.entries):04d}_"
         for writer in self._arrays:
@@ -217,7 +223,7 @@ class Files:
         row = row_of(found, checkpoint=Path(checkpoint_name).name, picture=picture_name, threshold=request.threshold)
         self.rows.append((*row, *more))
         folder = self.places.folder
-        if folder is not None or (self.single and self.places.output is not None):
+        if picture is not None and (folder is not None or (self.single and self.places.output is not None)):
             drawn = overlay(picture, found, colour_map=request.colour_map, opacity=request.opacity, blend=request.blend)
             pixels = png_bytes(drawn)
             if self.single and self.places.output is not None:
@@ -227,7 +233,7 @@ class Files:
                 alone = png_bytes(heat_picture(found, colour_map=request.colour_map))
                 self._write(folder / f"{key}map.png", alone)
         if self._draws() and sum(map(len, self.cells)) < MOST_CELLS:
-            if cell is None:
+            if cell is None and picture is not None:
                 where = f"{found.method} {layer_name(found.layer)}".strip()
                 called = found.target.name or f"class {found.target.index}"
                 lines = [name, f"{called} {share_text(found.target)} · {where}", *findings_line(found)]
@@ -241,7 +247,8 @@ class Files:
                 )
             if not beside or not self.cells:
                 self.cells.append([])
-            self.cells[-1].append(cell)
+            if cell is not None:
+                self.cells[-1].append(cell)
         # Arrays are in the files by now; of a thousand pictures they would be a gigabyte.
         nothing = np.zeros((0, 0), dtype=np.float32)
         self.kept.append((name, found if self.single else replace(found, heat=nothing, raw=nothing)))

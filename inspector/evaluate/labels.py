@@ -15,26 +15,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspector.checkpoint.packed_source import packing_of
-from inspector.checkpoint.source import ByteSource, PathSource
-from inspector.errors import ExplainError, LimitExceeded, ReadError, UnknownFormat, UsageError
+from inspector.errors import LimitExceeded, ReadError, UsageError
+from inspector.evaluate.files import HINT, PictureFiles, PicturesPlace, is_picture
 from inspector.limits import DEFAULT_LIMITS, Limits
-from inspector.readers.archives.archive_folder import ArchiveFolder, is_junk
-from inspector.readers.entry import Peek
-from inspector.readers.folder import DirectoryFolder, Folder, SubFolder
-from inspector.readers.formats.packed import archive_folder, unpacked_source
-from inspector.readers.opening import ReaderOpening
+from inspector.readers.archives.archive_folder import is_junk
+from inspector.readers.folder import DirectoryFolder, Folder
 from inspector.side_files import PathKind, kind_of_path, shown_name
-from inspector.units import human_bytes
 
-# torchvision.datasets.folder.IMG_EXTENSIONS.
-ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-# A telephone's largest JPEG is a quarter of it.
-MOST_PICTURE_NBYTES = 200_000_000
 MOST_CLASSES = 100_000
 _LISTED = 200
-_MOST_LEVELS = 4
-_HINT = "A folder for each class with its pictures in it, or a zip or tar of such folders."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +46,10 @@ class Listing:
 
 
 class ClassFolders:
-    """An opened set of class folders. listing: what is in it."""
+    """An opened set of class folders. listing: what is in it. files: its pictures, as they travel."""
 
-    def __init__(self, folder: Folder, listing: Listing) -> None:
-        self._folder = folder
+    def __init__(self, files: PictureFiles, listing: Listing) -> None:
+        self.files = files
         self.listing = listing
         self._paths = frozenset(listing.paths)
 
@@ -68,25 +57,7 @@ class ClassFolders:
         """One picture's file. Raises ReadError for what is not listed, ExplainError for one that is too long."""
         if path not in self._paths:
             raise ReadError(f"{self.listing.name} lists no picture {path[:200]!r}.")
-        nbytes = self._folder.size_of(path) or 0
-        if nbytes > MOST_PICTURE_NBYTES:
-            raise ExplainError(
-                f"The file has {human_bytes(nbytes)}; pictures are read up to {human_bytes(MOST_PICTURE_NBYTES)}."
-            )
-        source = self._folder.open(path)
-        try:
-            return source.read(0, source.size)
-        finally:
-            self._let_go(path, source)
-
-    def _let_go(self, path: str, source: ByteSource) -> None:
-        match self._folder:
-            case ArchiveFolder() as archive:
-                archive.let_go(path)
-            case SubFolder(folder=ArchiveFolder() as archive, path=above):
-                archive.let_go(f"{above}/{path}")
-            case _:
-                source.close()
+        return self.files.read(path)
 
 
 def open_class_folders(
@@ -97,41 +68,14 @@ def open_class_folders(
     digest: of the archive's bytes where it is known. follow_links: to files that lie elsewhere, as sets made of links
     have them; not for visitors of a server. Raises ReadError, UsageError where there are no class folders.
     """
-    kind = kind_of_path(where)
-    name = name or shown_name(where)
-    if kind is PathKind.NOTHING:
-        raise ReadError(f"There is no folder {name}.", hint=_HINT)
-    if kind is PathKind.FOLDER:
-        folder = DirectoryFolder(where, limits, name)
-        return _listed(folder, name, _own_folders(folder), follow_links=follow_links)
-    packed = _open_archive(PathSource(where, name), limits)
-    top = _root(packed)
+    place = PicturesPlace(path=os.path.abspath(where), name=name or shown_name(where), limits=limits)
+    if kind_of_path(where) is PathKind.NOTHING:
+        raise ReadError(f"There is no folder {place.name}.", hint=HINT)
+    files = place.open()
+    if isinstance(files.folder, DirectoryFolder):
+        return _listed(files, _own_folders(files.folder), follow_links=follow_links)
     stamp = digest or f"{where.stat().st_size} {where.stat().st_mtime_ns}"
-    return _listed(top, name, _folders_in(packed, top), digest=stamp)
-
-
-def _open_archive(source: ByteSource, limits: Limits) -> ArchiveFolder:
-    """The files of a zip or tar, compressed or not. Raises UnknownFormat for anything else."""
-    opening = ReaderOpening(limits=limits.metered())
-    peek = Peek(source, opening)
-    packing = packing_of(peek.head)
-    if packing is not None:
-        peek = Peek(unpacked_source(source, packing, opening.limits), opening)
-    if peek.directory is None and peek.tar is None:
-        raise UnknownFormat(f"{source.name} is neither a folder nor a zip or tar archive.", hint=_HINT)
-    return archive_folder(peek)
-
-
-def _root(folder: ArchiveFolder) -> Folder:
-    """Where the class folders lie: below the one folder that most archives hold, as long as there are folders in it."""
-    start, paths = "", [path for path in folder.files() if _is_picture(path)]
-    for _ in range(_MOST_LEVELS):
-        first = paths[0].partition("/")[0] if paths else ""
-        inside = [path[len(first) + 1 :] for path in paths if path.startswith(f"{first}/")]
-        if not inside or len(inside) < len(paths) or not all("/" in path for path in inside):
-            break
-        start, paths = f"{start}/{first}" if start else first, inside
-    return SubFolder(folder, start, folder.name) if start else folder
+    return _listed(files, _folders_in(files.folder), digest=stamp)
 
 
 def _own_folders(folder: DirectoryFolder) -> dict[str, str]:
@@ -149,15 +93,16 @@ def _why_no_class(entry: os.DirEntry[str]) -> str:
     return "is a hidden folder" if entry.name.startswith(".") else ""
 
 
-def _folders_in(archive: ArchiveFolder, top: Folder) -> dict[str, str]:
+def _folders_in(top: Folder) -> dict[str, str]:
     """The same of an archive: by its files, of whatever kind. Folders without any file are not listed in it."""
     names = {path.partition("/")[0] for path in top.files() if "/" in path}
     return {name: "is a hidden folder" if name.startswith(".") else "" for name in names}
 
 
 def _listed(
-    folder: Folder, name: str, folders: Mapping[str, str], *, digest: str = "", follow_links: bool = True
+    opened: PictureFiles, folders: Mapping[str, str], *, digest: str = "", follow_links: bool = True
 ) -> ClassFolders:
+    folder, name = opened.folder, opened.name
     classes = sorted(one for one, why in folders.items() if not why and not is_junk(f"{one}/"))
     if len(classes) > MOST_CLASSES:
         raise LimitExceeded(f"{name} holds {len(classes):,} folders; class folders are taken up to {MOST_CLASSES:,}.")
@@ -173,10 +118,10 @@ def _listed(
             left_out.append((path, why))
     labels = tuple(place[path.partition("/")[0]] for path in taken)
     if not taken:
-        raise UsageError(f"{name} holds no pictures in class folders.", hint=_HINT)
+        raise UsageError(f"{name} holds no pictures in class folders.", hint=HINT)
     filled = set(labels)
     return ClassFolders(
-        folder,
+        opened,
         Listing(
             name=name,
             digest=_digest(folder, taken, files, classes, digest),
@@ -199,13 +144,9 @@ def _why_left_out(folder: Folder, path: str, classes: Mapping[str, int], *, foll
         return "lies in no class folder"
     if first not in classes:
         return None  # its folder is said
-    if not _is_picture(path):
+    if not is_picture(path):
         return "is no picture by its ending"
     return "is a link that leads outside" if not follow_links and folder.is_linked_out(path) else ""
-
-
-def _is_picture(path: str) -> bool:
-    return path.lower().endswith(ENDINGS)
 
 
 def _as_walked(path: str) -> tuple[str, str, str]:

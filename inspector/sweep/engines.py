@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from inspector.errors import UsageError
+from inspector.progress import Stopped
 
 Result = TypeVar("Result")
 
@@ -44,7 +45,8 @@ class Engine(Protocol):
 
 
 class Inline:
-    """Here, one piece at a time, when it is asked for. What ends its process ends this one."""
+    """Here, one piece at a time, when it is asked for. What ends its process ends this one; work that asks whether to
+    go on (`inspector.progress`) is answered."""
 
     workers = window = most = 1
 
@@ -52,6 +54,8 @@ class Inline:
         future: Future[Result] = Future()
         try:
             future.set_result(function(*args))
+        except Stopped:
+            raise  # whoever asked for it asked not to go on: no failure of this piece
         except Exception as error:  # noqa: BLE001 - told by the future, as any executor does
             future.set_exception(error)
         return future

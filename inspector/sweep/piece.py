@@ -61,6 +61,10 @@ class Part:
             self.number - 1
         )
 
+    def places(self, count: int) -> range:
+        """Which of so many pieces in a fixed order are this part's; of all parts together each once."""
+        return range(self.number - 1, count, self.of)
+
 
 WHOLE = Part()
 # Made once: a million keys are asked for.

@@ -18,7 +18,7 @@ from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
 from inspector.sweep.engines import Engine
 from inspector.sweep.piece import Item, Lost, Outcome, Piece, Work, batches_of
-from inspector.sweep.store import ResultStore
+from inspector.sweep.store import Kept
 
 # Batches that each worker gets at least, where there is enough: the last one is then short.
 _SHARES = 16
@@ -40,16 +40,19 @@ def sweep(
     *,
     lost: Lost[Item],
     engine: Engine,
-    store: ResultStore | None = None,
+    store: Kept | None = None,
     aside: str = "",
+    together: int = 0,
     progress: Progress = silent,
 ) -> Iterator[tuple[int, Outcome]]:
     """(place in pieces, its outcome) of each piece, in the order in which they are there.
 
     question: what the results are called in the store; aside: what is kept beside them. work: a function of the item
     alone, and of nothing else; it and the items must pickle. lost: says what became of a piece that no worker
-    survives. progress counts pieces and is called at least every 0.2 s while there is nothing to give; raising from it
-    ends the sweep, within one piece. Raises ReadError and ExportError of the store, whose parts are whole then, too.
+    survives. together: how many pieces travel together at the most, 0 for as many as suit the engine; 1 for pieces
+    that take seconds, so that a killed worker costs the one that it had. progress counts pieces and is called at least
+    every 0.2 s while there is nothing to give; raising from it ends the sweep, within one piece. Raises ReadError and
+    ExportError of the store, whose parts are whole then, too.
     """
     run = _Run(
         question=question,
@@ -59,6 +62,7 @@ def sweep(
         engine=engine,
         store=store,
         aside=aside,
+        together=together,
         progress=progress,
     )
     try:
@@ -80,8 +84,9 @@ class _Run(Generic[Item]):
     work: Work[Item]
     lost: Lost[Item]
     engine: Engine
-    store: ResultStore | None
+    store: Kept | None
     aside: str
+    together: int
     progress: Progress
     done: int = 0
     left: list[int] = field(default_factory=list)
@@ -109,7 +114,8 @@ class _Run(Generic[Item]):
         """The rest, as many batches at a time as keep every worker busy."""
         share = max(1, len(self.left) // (self.engine.workers * _SHARES))
         sizes = [(place, self.pieces[place].nbytes) for place in self.left]
-        waiting = deque(batches_of(sizes, most=min(self.engine.most, share), most_nbytes=_MOST_NBYTES))
+        most = min(self.engine.most, share, self.together or share)
+        waiting = deque(batches_of(sizes, most=most, most_nbytes=_MOST_NBYTES))
         while waiting or self.under_way:
             while waiting and len(self.under_way) < self.engine.window and self._submit(waiting[0]):
                 waiting.popleft()
@@ -205,7 +211,7 @@ class _Run(Generic[Item]):
             self.since = time.monotonic()
         self.held += [(key, one) for key, one in named if one.kept and key]
         waited = time.monotonic() - self.since
-        if not self.store.blobs.distant or len(self.held) >= _MOST_HELD or waited > _HELD_SECONDS:
+        if not self.store.distant or len(self.held) >= _MOST_HELD or waited > _HELD_SECONDS:
             self.flush()
 
     def _tell(self, place: int) -> None:

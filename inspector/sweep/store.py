@@ -11,7 +11,8 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import Protocol
 
 from inspector.errors import ReadError, UsageError
 from inspector.remote.buckets import is_bucket_address
@@ -21,6 +22,21 @@ from inspector.sweep.piece import KEY_DIGITS
 _MARK = "store.json"
 _VERSION = 1
 _MOST_NBYTES = 512 << 20
+
+
+class Kept(Protocol):
+    """What a sweep asks of a store. distant: each part costs a round trip, so several results become one."""
+
+    @property
+    def distant(self) -> bool: ...
+
+    def load(self, question: str, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """(key, data) of what is kept of that, each key once."""
+        ...
+
+    def put(self, question: str, results: Iterable[tuple[str, bytes]]) -> None:
+        """Keep them, whole or not at all."""
+        ...
 
 
 class ResultStore:
@@ -37,6 +53,11 @@ class ResultStore:
     def shown(self) -> str:
         """What to call it in messages."""
         return self.blobs.shown
+
+    @property
+    def distant(self) -> bool:
+        """Whether each part costs a round trip."""
+        return self.blobs.distant
 
     def put(self, question: str, results: Iterable[tuple[str, bytes]]) -> None:
         """Keep results, (key, data) of each, as one part. Raises ExportError; what was there stays whole."""

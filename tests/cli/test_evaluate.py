@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from inspector.cam.sweeping import run as sweeping
 from inspector.cli import evaluating
 from inspector.cli.main import run
-from inspector.evaluate import scores as scoring
+from inspector.evaluate import work
 from inspector.render.evaluation import tsv_text
 from sample_models.labelled import write_labelled
 from sample_models.shapes import CLASSES
@@ -64,27 +65,28 @@ def test_everything_is_written_and_agrees(pictures: Path, tmp_path: Path, capsys
     counts = told["comparison"]
     assert sum(counts[name] for name in ("both", "only_first", "only_second", "neither")) == counts["pictures"] == 16
     # Nothing of the way is left.
-    assert not list(place.rglob("*.scores"))
+    assert not list(place.rglob(".scores"))
 
 
 def test_what_was_stopped_goes_on(pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "PIECE", 4)
+    monkeypatch.setattr(sweeping, "PIECE", 4)
     place = tmp_path / "out"
     batches: list[int] = []
-    forward = scoring._forward
+    forward = work.forward
 
-    def counting(lent, batch):  # type: ignore[no-untyped-def]
+    def counting(borrowed, batch):  # type: ignore[no-untyped-def]
         batches.append(len(batch))
-        if len(batches) == 4:
+        if len(batches) == 3:
             raise KeyboardInterrupt
-        return forward(lent, batch)
+        return forward(borrowed, batch)
 
-    monkeypatch.setattr(scoring, "_forward", counting)
+    monkeypatch.setattr(work, "forward", counting)
     assert run(["evaluate", MODEL, str(pictures), "--out", str(place)]) == 130
-    assert len(list(place.rglob("*.scores"))) == 2
-    batches[:] = [0] * 4
+    assert len(list((place / ".scores" / "results").iterdir())) == 2
+    batches[:] = [0] * 3
     assert run(["evaluate", MODEL, str(pictures), "--out", str(place)]) == 0
-    assert batches[4:] == [1, 4, 4]  # the blank one, and the two pieces that were missing
+    assert batches[3:] == [4, 4]  # the two pieces that were missing
+    assert not (place / ".scores").exists()
 
 
 def test_pictures_that_cannot_be_read_are_listed_and_it_is_no_clean_end(
@@ -141,8 +143,9 @@ def test_a_name_cannot_add_a_column_or_a_line() -> None:
 
 def test_scores_are_kept_beside_nothing_else(tmp_path: Path) -> None:
     files = evaluating.Files(tmp_path / "out", inputs=())
-    keeper = files.keeper("ab" * 32)
-    keeper.write(0, b"x")
+    store = files.keep_scores()
+    assert store is not None
+    store.put("scores", [("a" * 40, b"x")])
     (tmp_path / "out" / "mine.txt").write_text("kept")
     files.drop_scores()
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]

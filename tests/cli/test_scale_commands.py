@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
+import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +19,7 @@ from inspector.cli.main import run
 from inspector.remote import buckets
 from inspector.sweep import engines
 from inspector.sweep.store import existing_store
+from sample_models.labelled import write_labelled
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -30,6 +33,8 @@ LINES = [
 # By a shell that counts, and from the hub (tests/remote/test_hub_files.py).
 ARRAY = [line for line in LINES if "/scratch/" in line]
 PLAIN = [line for line in LINES if line not in ARRAY and "hf://" not in line]
+PICTURES = ("evaluate", "explain")
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 
 
 def shards() -> dict[str, bytes]:
@@ -43,11 +48,15 @@ def shards() -> dict[str, bytes]:
 def places(tmp_path: Path) -> Path:
     """/models, /audits and /scratch of the page."""
     root = tmp_path
+    (root / "audits").mkdir()
     for folder in ("giant", "base"):
         (root / "models" / folder).mkdir(parents=True)
         for name, data in shards().items():
             (root / "models" / folder / name).write_bytes(data)
     (root / "models" / "list.txt").write_text(f"{root}/models/giant\n# and\n{root}/models/base\n")
+    shutil.copy(SAMPLES / "shapes.pth", root / "models" / "net.pth")
+    with zipfile.ZipFile(write_labelled(root / "shapes.zip", each=1)) as archive:
+        archive.extractall(root / "data" / "val")
     save_file({"w": np.random.default_rng(1).standard_normal((9, 8))}, root / "models" / "small.safetensors")
     return root
 
@@ -72,19 +81,27 @@ def threads_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     def engine_of(executor: str = "", jobs: int = 1) -> AbstractContextManager[engines.Engine]:
         return real("threads", 2) if executor.startswith("tcp://") else real(executor, jobs)
 
-    for where in ("inspector.giants.measure", "inspector.giants.pairs", "inspector.survey.survey"):
+    places = (
+        "inspector.giants.measure",
+        "inspector.giants.pairs",
+        "inspector.survey.survey",
+        "inspector.sweep.engines",
+    )
+    for where in places:
         monkeypatch.setattr(f"{where}.engine_of", engine_of)
 
 
 def arguments_of(line: str, places: Path) -> list[str]:
-    here = line.replace("s3://", "memory://").replace("--jobs 16", "--jobs 2")
+    # Processes that import torch take their time: tests/evaluate has one.
+    jobs = "--jobs 1" if line.split()[1] in PICTURES else "--jobs 2"
+    here = line.replace("s3://", "memory://").replace("--jobs 16", jobs)
     arguments = shlex.split(here, comments=True)[1:]
     return [f"{places}{one}" if one.startswith("/") else one for one in arguments]
 
 
 def test_the_page_tells_of_each_command() -> None:
-    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "diff", "open"}
-    assert len(PLAIN) >= 10 and len(ARRAY) == 2
+    assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "diff", "open", *PICTURES}
+    assert len(PLAIN) >= 10 and len(ARRAY) == 4
 
 
 @pytest.mark.parametrize("line", PLAIN)
@@ -111,7 +128,7 @@ def test_a_line_of_the_page_does_what_it_says(
 
 
 def test_an_array_of_jobs_ends_in_one_report(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    share, merge = (line.replace("/16", "/2") for line in ARRAY)
+    share, merge = (line.replace("/16", "/2") for line in ARRAY if "/scratch/part-" in line)
     for number in ("1", "2"):
         assert run(arguments_of(share.replace("$SLURM_ARRAY_TASK_ID", number), places)) == 0
     *before, stores = arguments_of(merge, places)
@@ -120,3 +137,13 @@ def test_an_array_of_jobs_ends_in_one_report(places: Path, capsys: pytest.Captur
     # How the files fall into two parts depends on their paths; the report of both has all of them.
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith("3 checkpoints, 1 other file in ") and "not come to their end" not in out
+
+
+def test_an_array_of_jobs_ends_in_one_evaluation(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    share, merge = (line.replace("/16", "/1") for line in ARRAY if "/scratch/scores-" in line)
+    assert run(arguments_of(share.replace("$SLURM_ARRAY_TASK_ID", "1"), places)) == 0
+    *before, stores, out, where = arguments_of(merge, places)
+    found = sorted(str(path) for path in Path(stores).parent.glob(Path(stores).name))
+    assert len(found) == 1 and run([*before, *found, out, where]) == 0
+    assert "of 4 pictures" in capsys.readouterr().out
+    assert (Path(where) / "scores.npy").is_file()

@@ -13,7 +13,7 @@ from PIL import Image
 from torchvision.datasets import ImageFolder
 
 from inspector.errors import ExplainError, ReadError, UnknownFormat, UsageError
-from inspector.evaluate import labels
+from inspector.evaluate import files
 from inspector.evaluate.labels import open_class_folders
 
 
@@ -47,7 +47,7 @@ def test_classes_and_pictures_are_those_of_torchvision(tmp_path: Path) -> None:
     assert list(found.classes) == theirs.classes == ["Circle", "star", "star-b"]
     ours = [(str(root / path), label) for path, label in zip(found.paths, found.labels, strict=True)]
     assert ours == theirs.samples
-    assert labels.ENDINGS == __import__("torchvision").datasets.folder.IMG_EXTENSIONS
+    assert files.ENDINGS == __import__("torchvision").datasets.folder.IMG_EXTENSIONS
 
 
 def test_an_empty_class_counts_as_with_allow_empty_and_is_said(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_names_of_an_archive_lead_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_hundred_thousand_small_lies_do_not_take_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "MOST_PICTURE_NBYTES", 1000)
+    monkeypatch.setattr(files, "MOST_PICTURE_NBYTES", 1000)
     found = open_class_folders(_zip(tmp_path / "a.zip", {"a/1.png": b"\0" * 1001, "a/2.png": png()}))
     with pytest.raises(ExplainError, match="are read up to"):
         found.read("a/1.png")

@@ -20,13 +20,15 @@ from inspector.cam.runs import ReadyModel
 from inspector.cam.targets.answers import AnswerKind
 from inspector.errors import ExplainError, LimitExceeded, UsageError
 from inspector.evaluate import scores as scoring
+from inspector.evaluate import work
 from inspector.evaluate.compare import compare
-from inspector.evaluate.keeping import InFolder, Piece, packed, unpacked
 from inspector.evaluate.labels import open_class_folders
+from inspector.evaluate.pieces import Scored, packed, unpacked
 from inspector.evaluate.report import Evaluation
 from inspector.evaluate.run import evaluate_pictures, score_model
 from inspector.evaluate.sentences import answer, comparison_text, details
 from inspector.progress import Stopped
+from inspector.sweep.store import open_store
 
 STEPS = Preprocessing(
     resize=20, crop=(16, 16), mean=(0.5,) * 3, std=(0.25,) * 3, channels=3, interpolation="bilinear", source="a test",
@@ -102,7 +104,7 @@ def test_batches_change_nothing_but_rounding(root: Path, monkeypatch: pytest.Mon
                         nn.Linear(8, 3))  # fmt: skip
     folders = open_class_folders(root)
     together, _ = score_model(_ready(net), folders)
-    monkeypatch.setattr(scoring, "BATCH", 1)
+    monkeypatch.setattr(work, "BATCH", 1)
     alone, _ = score_model(_ready(net), folders)
     np.testing.assert_allclose(together.values, alone.values, atol=1e-5)
 
@@ -146,33 +148,41 @@ def test_a_second_start_goes_on_where_it_was_stopped(root: Path, tmp_path: Path)
         if done >= 70:
             raise Stopped
 
-    def keeper(key: str) -> InFolder:
-        return InFolder(tmp_path / key)
-
+    store = open_store(str(tmp_path / "store"))
     with pytest.raises(Stopped):
-        evaluate_pictures(_ready(Colours()), folders, keeper=keeper, progress=stop)
-    model, seen = Colours(), []
-    again = evaluate_pictures(_ready(model), folders, keeper=keeper, progress=lambda done, *_: seen.append(done))
-    assert sum(model.calls) == 1 + 90 - 64  # one blank picture, and what was not kept
-    assert min(seen) == 64
+        evaluate_pictures(_ready(Colours()), folders, store=store, progress=stop)
+    model, done = Colours(), []
+    again = evaluate_pictures(_ready(model), folders, store=store, progress=lambda count, *_: done.append(count))
+    assert sum(model.calls) == 1 + 90 - 64  # one picture of noise, and what was not kept
+    assert done == sorted(done) and done[-1] == 90
     assert again == whole
-    # Of other weights nothing that is kept is taken.
+    # Of other weights nothing that is kept is taken, nor of other pictures, nor of other code under the same name.
     other = Colours()
-    evaluate_pictures(_ready(other, sha256="2" * 64), folders, keeper=lambda key: keeper("same"))
-    evaluate_pictures(_ready(other, sha256="3" * 64), folders, keeper=lambda key: keeper("same"))
-    assert sum(other.calls) == 2 * 91
+    evaluate_pictures(_ready(other, sha256="2" * 64), folders, store=store)
+    evaluate_pictures(_ready(other, sha256="2" * 64), folders, store=store)
+    assert sum(other.calls) == 91 + 1
+    (root / "red" / "29.png").write_bytes(_picture(0, 99))
+    evaluate_pictures(_ready(other, sha256="2" * 64), root, store=store)
+    assert sum(other.calls) == 91 + 1 + 1 + 26
+    edited = Colours()
+    with torch.no_grad():
+        edited.scale += 1
+    evaluate_pictures(_ready(edited), root, store=store)
+    assert sum(edited.calls) == 91
 
 
-def test_a_piece_is_read_back_only_if_all_of_it_is_right() -> None:
-    piece = Piece(values=np.array([[1.0, math.nan], [2.0, 3.0]], dtype=np.float32), unread=((0, "no"),))
-    data = packed(piece, "key")
-    back = unpacked(data, "key", 2, 2)
+def test_scores_are_read_back_only_if_all_of_them_are_right() -> None:
+    piece = Scored(values=np.array([[1.0, math.nan], [2.0, 3.0]], dtype=np.float32), unread=((0, "no"),))
+    data = packed(piece)
+    assert b"\n" not in data
+    back = unpacked(data, 2, 2)
     assert back is not None and back.unread == piece.unread
     np.testing.assert_array_equal(back.values, piece.values)
-    other = packed(Piece(values=piece.values, unread=((5, "no"),)), "key")
-    for wrong in (data[:-1], data + b"\0", b"", b"[]\n", b"{" * 100_000, other, b"\x80\x04.\n"):
-        assert unpacked(wrong, "key", 2, 2) is None
-    assert unpacked(data, "another", 2, 2) is None and unpacked(data, "key", 1, 4) is None
+    other = packed(Scored(values=piece.values, unread=((5, "no"),)))
+    cut = data.replace(b'"values":"', b'"values":"AAAA')
+    for wrong in (data[:-1], data + b"\0", b"", b"[]", b"{" * 100_000, other, cut, data.replace(b"=", b"\xc3\xa9")):
+        assert unpacked(wrong, 2, 2) is None
+    assert unpacked(data, 1, 4) is None
 
 
 def test_a_constant_model_is_never_right_and_it_is_said(root: Path) -> None:

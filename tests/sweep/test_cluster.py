@@ -14,10 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
 
+from inspector.cam.sweeping.run import Running
 from inspector.compare.diff import compare_checkpoints
 from inspector.errors import ReadError
+from inspector.evaluate.labels import open_class_folders
+from inspector.evaluate.run import score_model
 from inspector.giants.measure import read_in_pieces
 from inspector.giants.pairs import PairsByPieces
 from inspector.lint.audit import audit
@@ -28,6 +32,8 @@ from inspector.sweep.engines import Inline, engine_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import open_store
 from inspector.weights.measure import read_tensors
+from sample_models.labelled import write_labelled
+from tests.evaluate.works import loading
 from tests.giants.test_pairs import files, opened, told
 from tests.lint.test_check import folder, request_of
 from tests.sweep.test_run import WANTED, pieces_of
@@ -104,6 +110,31 @@ def test_numbers_by_pieces_on_a_cluster_are_those_of_one_pass(dask: Dask, tmp_pa
     with engine_of(dask.address) as engine:
         found = read_in_pieces(checkpoint, checkpoint.tensors, engine=engine, most_nbytes=30_000)
     assert repr(found.answers) == repr(read_tensors(checkpoint, checkpoint.tensors).answers)
+
+
+def test_pictures_scored_on_a_cluster_give_the_same_bytes(dask: Dask, tmp_path: Path, thorough: bool) -> None:
+    """Each worker opens model and pictures by itself, one that is killed meanwhile costs the piece that it had."""
+    if not thorough:
+        pytest.skip("make thorough")
+    model = str(Path(__file__).resolve().parents[2] / "sample_models" / "files" / "shapes.pth")
+    ready = loading(model)()
+    folders = open_class_folders(write_labelled(tmp_path / "shapes.zip", each=6))
+    torch.set_num_threads(1)
+    running = Running(piece=4)
+    once = score_model(ready, folders, running)[0].values
+    guest = dask.add_worker()
+    with Client(dask.address, set_as_default=False) as client:
+        client.wait_for_workers(3, timeout=60)
+
+    def killing(done: int, total: int | None, note: str) -> None:
+        if done and guest.poll() is None:
+            dask.kill(guest)
+
+    with engine_of(dask.address) as engine:
+        running = replace(running, engine=engine, reopen=loading(model))
+        found = score_model(ready, folders, running, progress=killing)[0]
+    assert guest.poll() is not None and not found.unread
+    assert found.values.tobytes() == once.tobytes()
 
 
 def test_two_checkpoints_compared_on_a_cluster_give_the_report_of_one_pass(

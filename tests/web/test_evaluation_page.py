@@ -171,7 +171,7 @@ def test_scores_that_are_kept_serve_other_names(ready: AppTest, labelled: bytes)
     from dataclasses import replace
 
     from inspector.cam.report import Preprocessing
-    from inspector.evaluate import scores
+    from inspector.evaluate import work
     from inspector.jobs.asked import DataFacts, DataRef
     from inspector.jobs.job import Job
     from inspector.jobs.subjects import FileRef, Naming
@@ -198,22 +198,22 @@ def test_scores_that_are_kept_serve_other_names(ready: AppTest, labelled: bytes)
     facts: DataFacts = ask(Job(kind="archived-folders", arguments=(data,)))
     assert facts.classes == ("circle", "square", "star", "triangle")
     forwards: list[int] = []
-    own = scores._forward
+    own = work.forward
 
-    def counting(lent, batch):  # type: ignore[no-untyped-def]
+    def counting(borrowed, batch):  # type: ignore[no-untyped-def]
         forwards.append(len(batch))
-        return own(lent, batch)
+        return own(borrowed, batch)
 
-    scores._forward = counting
+    work.forward = counting
     try:
         naming = Naming(names=("circle", "square", "triangle", "star"))
         first: Evaluation = ask(Job(kind="evaluation", arguments=(file, facts.data, steps, naming)))
-        assert sum(forwards) == 2 + 12
+        assert sum(forwards) == 12
         other = replace(naming, names=("circle", "square", "star", "triangle"))
         second: Evaluation = ask(Job(kind="evaluation", arguments=(file, facts.data, steps, other)))
-        assert sum(forwards) == 2 + 12 + 2
+        assert sum(forwards) == 12
     finally:
-        scores._forward = own
+        work.forward = own
     swapped = {0: 0, 1: 1, 2: 3, 3: 2}
     assert [swapped[row.label] for row in first.rows] == [row.label for row in second.rows]
     assert [row.path for row in first.rows] == [row.path for row in second.rows]

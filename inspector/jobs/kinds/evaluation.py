@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -33,21 +34,27 @@ _SMALL_NBYTES = 50 * MB
 _COPIES = 3
 
 
-class _InStore:
-    """Pieces among the kept results, each under a key of its own."""
+class _Kept:
+    """Scores among the kept results, as `inspector.sweep.store.Kept`."""
 
-    def __init__(self, results: Results, key: str) -> None:
+    distant = False
+
+    def __init__(self, results: Results) -> None:
         self._results = results
-        self._key = key
 
-    def read(self, number: int) -> bytes | None:
-        return self._results.read(self._place(number))
+    def load(self, question: str, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        for key in wanted:
+            data = self._results.read(_place(question, key))
+            if data is not None:
+                yield key, data
 
-    def write(self, number: int, data: bytes) -> None:
-        self._results.write(self._place(number), data)
+    def put(self, question: str, results: Iterable[tuple[str, bytes]]) -> None:
+        for key, data in results:
+            self._results.write(_place(question, key), data)
 
-    def _place(self, number: int) -> str:
-        return hashlib.sha256(f"scores:{self._key}:{number}".encode()).hexdigest()
+
+def _place(question: str, key: str) -> str:
+    return hashlib.sha256(f"{question}:{key}".encode()).hexdigest()
 
 
 def listed(bench: Bench, data: DataRef) -> DataFacts:
@@ -80,7 +87,7 @@ def evaluation(bench: Bench, file: FileRef, data: DataRef, preprocessing: Prepro
     if nbytes > _SMALL_NBYTES:
         bench.need(_COPIES * nbytes)
     results = Results(bench.settings.results, bench.settings.results_nbytes)
-    return evaluate_pictures(ready, folders, keeper=lambda key: _InStore(results, key), progress=bench.progress)
+    return evaluate_pictures(ready, folders, store=_Kept(results), progress=bench.progress)
 
 
 def worst_cases(
