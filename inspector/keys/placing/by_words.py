@@ -21,6 +21,7 @@ from inspector.keys.placing.contradictions import (
     crossed,
     half_bare,
     is_bare,
+    left_over,
     may_be_left_over,
     monotone,
     numbered_end,
@@ -88,7 +89,7 @@ class Worded:
     @property
     def asks(self) -> bool:
         """Whether all that is open is which of several modules is which, a question with few answers."""
-        few = all(2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
+        few = all(doubt.left_over or 2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
         enough = self.waiting_related >= LEAST_RELATED and self.waiting_covered >= LEAST_COVERED
         return bool(self.doubts) and few and enough and not self.contradicted and not self.loose
 
@@ -112,6 +113,7 @@ def by_words(
     related = 0
     loose = False
     apart: list[Counterpart] = []
+    siblings: list[Counterpart] = []
     roots = plain(ours).path, plain(theirs).path
     for pair in found.pairs:
         if pair.ours.children:
@@ -125,14 +127,20 @@ def by_words(
             if points > 0 or exact:
                 said.add(leaf.name)
         unsaid = points <= 0 and not exact
-        # One of a kind at the top, such as the head of a task, may stand for another task's.
-        loose = loose or are_siblings_at_the_top(pair, *roots)
         loose = loose or crossed(pair)
         # A number of its own is no layer: what it means is in its name alone.
         loose = loose or (unsaid and is_bare(pair)) or half_bare(pair)
-        if not exact and says_another(pair, points):
+        # One of a kind at the top, such as the head of a task, may stand for another task's.
+        if are_siblings_at_the_top(pair, *roots):
+            siblings.append(pair)
+        elif not exact and says_another(pair, points):
             apart.append(pair)
-    loose = loose or not may_be_left_over(apart, found.pairs) or counts_another_way(found.pairs)
+    loose = loose or counts_another_way(found.pairs)
+    open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
+    if open_pairs:
+        found.doubts += left_over(open_pairs)
+        asked = {leaf.name for pair in open_pairs for leaf in pair.ours.leaves.values()}
+        links = [link for link in links if link[0].name not in asked]
     loose = loose or counts_from_another(found.pairs) or (in_order and against_definition(found.pairs))
     resized = _resized(found)
     links += [(a.leaves[role], b.leaves[role]) for a, b, _ in resized for role in a.leaves]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from inspector.keys.placing.grids import counted_alike
-from inspector.keys.placing.matching import Counterpart
+from inspector.keys.placing.matching import Counterpart, Doubt
 from inspector.keys.placing.parts import Part
 from inspector.keys.placing.synonyms import EMPTY, WORDS
 from inspector.keys.placing.tree import Path, exchanged
@@ -105,6 +105,16 @@ def says_another(pair: Counterpart, points: float) -> bool:
     if not one.words or not other.words or relation(one, other) > SAME_NUMBER:
         return False
     return not one.words & (other.words | other.above) and not other.words & (one.words | one.above)
+
+
+def left_over(apart: Sequence[Counterpart]) -> list[Doubt]:
+    """What has other words on both sides, as questions: one for all of a module."""
+    groups: dict[tuple[Path, Path], list[Counterpart]] = {}
+    for pair in apart:
+        groups.setdefault(exchanged(".".join(pair.ours.path), ".".join(pair.theirs.path)), []).append(pair)
+    return [
+        Doubt(choices=(tuple((pair.ours, pair.theirs) for pair in group),), left_over=True) for group in groups.values()
+    ]
 
 
 def may_be_left_over(apart: Sequence[Counterpart], pairs: Sequence[Counterpart]) -> bool:
