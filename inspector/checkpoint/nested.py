@@ -55,7 +55,7 @@ DERIVED = re.compile(
     r"^(params?_|parameters?_|weights?_|model_|state_)?"
     r"(grads?|gradients?|fisher(_info(rmation)?|_matrix|_diag(onal)?)?|fim|ewc|hessians?(_diag)?|importances?|omegas?"
     r"|deltas?|diffs?|differences?|updates?|task_vectors?|exp_avgs?(_sqs?)?|moments?|momenta|momentums?|velocit(y|ies)"
-    r"|(first|second)_moments?|variances?|sensitivit(y|ies)|salienc(y|ies)|masks?)"
+    r"|(first|second)_moments?|variances?|stds?|(sq|square|squared)_(means?|avgs?)|(means?|avgs?)_sqs?|sensitivit(y|ies)|salienc(y|ies)|masks?)"
     r"(_dict|_state(_dict)?|_buffers?)?$",
     re.IGNORECASE,
 )

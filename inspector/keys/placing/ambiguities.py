@@ -14,9 +14,11 @@ from itertools import combinations
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.grids import is_square
 from inspector.keys.placing.kinds import shown
+from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path, before_shared_end, exchanged, is_most
-from inspector.keys.placing.words import is_another_part
+from inspector.keys.placing.words import is_another_part, words_of
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
 from inspector.units import counted
@@ -228,12 +230,21 @@ def _renames(
             f"over, {first.source.name} as {shown(first.target)} first. Is that right?"
         )
         if is_most(len(group), total):
-            if not is_another_part(ours, theirs):
+            before, after = (".".join((*shared, *own)) for own in (ours, theirs))
+            begins = len(shared) + len(ours)
+            square = is_square((link.source.name.split(".")[begins:], link.source.shape) for link in group)
+            if square and ours and theirs and not _one_word(ours[-1], theirs[-1]):
+                question = (
+                    f'What lies under "{before}." and "{after}." is counted by two numbers, both up to the same, and '
+                    f"all of it is alike. Do they count in the same order, {first.source.name} as {first.target.name}?"
+                )
+            elif not is_another_part(ours, theirs):
                 continue  # the name of the whole network: net. for model.
-            question = (
-                f'{counted(len(group), "tensor")} under "{".".join((*shared, *ours))}." fit where the target has '
-                f'"{".".join((*shared, *theirs))}.", a part of another name. Are they meant for it?'
-            )
+            else:
+                question = (
+                    f'{counted(len(group), "tensor")} under "{before}." fit where the target has "{after}.", a part of '
+                    "another name. Are they meant for it?"
+                )
         yield (
             group,
             Ambiguity(
@@ -243,6 +254,12 @@ def _renames(
             ),
             ".".join(_module(first.source)),
         )
+
+
+def _one_word(ours: str, theirs: str) -> bool:
+    """Whether two segments share a word, or one has none."""
+    one, other = ({*words_of(segment)} - EMPTY for segment in (ours, theirs))
+    return not (one and other) or bool(one & other)
 
 
 def _takes_a_number(link: Link, ours: Path, shapes: dict[str, Shape | None]) -> bool:

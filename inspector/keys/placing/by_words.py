@@ -12,12 +12,26 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
+from inspector.keys.placing.contradictions import (
+    against_definition,
+    are_siblings_at_the_top,
+    counts_another_way,
+    counts_from_another,
+    crossed,
+    half_bare,
+    is_bare,
+    left_over,
+    may_be_left_over,
+    monotone,
+    numbered_end,
+    reads_two_ways,
+    says_another,
+)
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, are_siblings, is_another_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5
@@ -75,7 +89,7 @@ class Worded:
     @property
     def asks(self) -> bool:
         """Whether all that is open is which of several modules is which, a question with few answers."""
-        few = all(2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
+        few = all(doubt.left_over or 2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
         enough = self.waiting_related >= LEAST_RELATED and self.waiting_covered >= LEAST_COVERED
         return bool(self.doubts) and few and enough and not self.contradicted and not self.loose
 
@@ -98,6 +112,8 @@ def by_words(
     said: set[str] = set()
     related = 0
     loose = False
+    apart: list[Counterpart] = []
+    siblings: list[Counterpart] = []
     roots = plain(ours).path, plain(theirs).path
     for pair in found.pairs:
         if pair.ours.children:
@@ -111,11 +127,21 @@ def by_words(
             if points > 0 or exact:
                 said.add(leaf.name)
         unsaid = points <= 0 and not exact
-        # One of a kind at the top, such as the head of a task, may stand for another task's.
-        loose = loose or _are_siblings(pair, *roots)
-        loose = loose or _crossed(pair)
+        loose = loose or crossed(pair)
         # A number of its own is no layer: what it means is in its name alone.
-        loose = loose or (unsaid and _is_bare(pair)) or _half_bare(pair)
+        loose = loose or (unsaid and is_bare(pair)) or half_bare(pair)
+        # One of a kind at the top, such as the head of a task, may stand for another task's.
+        if are_siblings_at_the_top(pair, *roots):
+            siblings.append(pair)
+        elif not exact and says_another(pair, points):
+            apart.append(pair)
+    loose = loose or counts_another_way(found.pairs)
+    open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
+    if open_pairs:
+        found.doubts += left_over(open_pairs)
+        asked = {leaf.name for pair in open_pairs for leaf in pair.ours.leaves.values()}
+        links = [link for link in links if link[0].name not in asked]
+    loose = loose or counts_from_another(found.pairs) or (in_order and against_definition(found.pairs))
     resized = _resized(found)
     links += [(a.leaves[role], b.leaves[role]) for a, b, _ in resized for role in a.leaves]
     rest_ours = sum(p.size for p in found.ours) - sum(a.size for a, _, _ in resized)
@@ -126,10 +152,10 @@ def by_words(
     loose = loose or not all(_counts(pair, *rows) for pair in found.pairs)
     contradicted = (
         any(pair.points < 0 for pair in found.pairs)
-        or not _monotone(found.pairs)
+        or not monotone(found.pairs)
         # What stands above all of it is never compared by itself.
         or is_another_part(*roots)
-        or _reads_two_ways(found.pairs)
+        or reads_two_ways(found.pairs)
     )
     more = [
         pair for doubt in found.doubts if doubt.choices for pair in settled(doubt.choices[0], ordered=in_order) or ()
@@ -152,67 +178,6 @@ def by_words(
     )
 
 
-def _reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
-    """Whether one name of the file's numbered blocks is another thing in one block than in the next.
-
-    What only one side counts is no row of alike blocks, such as the parts of a Sequential that the other side names: it
-    may be what stands outermost or innermost.
-    """
-    return all(_differs_by_block(pairs, innermost) for innermost in (False, True))
-
-
-def _differs_by_block(pairs: Sequence[Counterpart], innermost: bool) -> bool:
-    """The same with the counts that only one side has taken for names. innermost: which of the file's are these."""
-    read_as: dict[str, str] = {}
-    for pair in pairs:
-        if pair.ours.children or not (pair.ours.path and pair.theirs.path):
-            continue
-        # A layer that is known by its number alone is as many things as there are numbers.
-        if not (words_of(pair.ours.path[-1]) and words_of(pair.theirs.path[-1])):
-            continue
-        own, there = _counters(pair.ours.path), _counters(pair.theirs.path)
-        more = max(0, len(own) - len(there))
-        ours = _in_any_block(pair.ours.path, own[: len(own) - more] if innermost else own[more:])
-        theirs = _in_any_block(pair.theirs.path, there)
-        if read_as.setdefault(ours, theirs) != theirs:
-            return True
-    return False
-
-
-def _counters(path: Path) -> list[int]:
-    """Which segments count blocks. The number in norm1 is of its name, and so is that in conv1.norm."""
-    own = len(path) - (1 if len(path) < 2 or path[-2].isdigit() else 2)
-    return [n for n in range(own) if _NUMBER.search(path[n])]
-
-
-def _in_any_block(path: Path, counters: Sequence[int]) -> str:
-    return ".".join(_NUMBER.sub("0", segment) if n in counters else segment for n, segment in enumerate(path))
-
-
-def _crossed(pair: Counterpart) -> bool:
-    """Whether counted levels stand the other way round, their numbers not: towers.0.units.1 as units.0.towers.1."""
-    one, other = read(pair.ours.path, 0), read(pair.theirs.path, 0)
-    words = one.words != other.words and one.words == other.above and one.above == other.words
-    numbers = [_NUMBER.findall(".".join(part.path)) for part in (pair.ours, pair.theirs)]
-    return bool(words) and len(numbers[0]) > 1 and numbers[0] != numbers[1][::-1]
-
-
-def _are_siblings(pair: Counterpart, ours: Path, theirs: Path) -> bool:
-    """Whether what holds it at the top of either side is one of a kind. ours, theirs: what stands above everything."""
-    tops = pair.ours.path[len(ours) : len(ours) + 1], pair.theirs.path[len(theirs) : len(theirs) + 1]
-    one, other = (read(top, 0) for top in tops)
-    return not one.roles & other.roles and are_siblings(one.words, other.words)
-
-
-def _half_bare(pair: Counterpart) -> bool:
-    """Whether a layer's weight stands against a parameter of its own, and no role says that they are the same."""
-    one, other = (
-        any(leaf.name.rpartition(".")[2] == part.path[-1] for leaf in part.leaves.values())
-        for part in (pair.ours, pair.theirs)
-    )
-    return one is not other and not read(pair.ours.path, 0).roles & read(pair.theirs.path, 0).roles
-
-
 class _Rows:
     """The rows of counted modules of one side, each looked at once."""
 
@@ -226,7 +191,7 @@ class _Rows:
             node = self._root
             for segment in above:
                 node = node.children[segment]
-            found = {s: n[1] for s in node.children if (n := _numbered(s)) and n[0] == stem}
+            found = {s: n[1] for s in node.children if (n := numbered_end(s)) and n[0] == stem}
             bags = {node.children[s].bag for s in found}
             self._known[above, stem] = sorted(found.values()), 1 < len(bags) == len(found)
         return self._known[above, stem]
@@ -242,7 +207,9 @@ def _counts(pair: Counterpart, ours: _Rows, theirs: _Rows) -> bool:
         return True
     sides = []
     for part, rows in ((pair.ours, ours), (pair.theirs, theirs)):
-        at, row = next(((n, r) for n in range(len(part.path), 0, -1) if (r := _numbered(part.path[n - 1]))), (0, None))
+        at, row = next(
+            ((n, r) for n in range(len(part.path), 0, -1) if (r := numbered_end(part.path[n - 1]))), (0, None)
+        )
         if row is None:
             return True
         sides.append((row[1], *rows.of(part.path[: at - 1], row[0])))
@@ -254,15 +221,6 @@ def _counts(pair: Counterpart, ours: _Rows, theirs: _Rows) -> bool:
 def _sounds_alike(one: str, other: str) -> bool:
     ours, theirs = tuple(one.split(".")), tuple(other.split("."))
     return relation(read(ours[:-1], 0), read(theirs[:-1], 0)) > SAME_NUMBER
-
-
-def _is_bare(pair: Counterpart) -> bool:
-    """Whether it is a parameter of its own on either side, and not a layer's weight or bias."""
-    return any(
-        leaf.name.rpartition(".")[2] == part.path[-1]
-        for part in (pair.ours, pair.theirs)
-        for leaf in part.leaves.values()
-    )
 
 
 def _of_one_kind(pair: Counterpart) -> bool:
@@ -300,28 +258,6 @@ def settled(choice: Choice, *, ordered: bool) -> tuple[tuple[Leaf, Leaf], ...] |
         return None
     pairs = [pair for pair in matcher.found.pairs if not pair.ours.children]
     return tuple((leaf, pair.theirs.leaves[role]) for pair in pairs for role, leaf in pair.ours.leaves.items())
-
-
-def _monotone(pairs: Sequence[Counterpart]) -> bool:
-    """Whether numbers of one row of modules keep their order, also where shapes and not numbers placed them."""
-    rows: dict[tuple[Path, str, Path, str], set[tuple[int, int, bool]]] = {}
-    for pair in pairs:
-        if pair.ours.path and pair.theirs.path:
-            one, other = _numbered(pair.ours.path[-1]), _numbered(pair.theirs.path[-1])
-            if one and other:
-                key = (pair.ours.path[:-1], one[0], pair.theirs.path[:-1], other[0])
-                rows.setdefault(key, set()).add((one[1], other[1], pair.by_number))
-    for row in rows.values():
-        if any(by_number for _, _, by_number in row):
-            numbers = sorted({(ours, theirs) for ours, theirs, _ in row})
-            if any(a >= b for (_, a), (_, b) in pairwise(numbers)):
-                return False
-    return True
-
-
-def _numbered(segment: str) -> tuple[str, int] | None:
-    found = re.fullmatch(r"(.*?)([0-9]{1,4})", segment)
-    return (found[1], int(found[2])) if found else None
 
 
 def _resized(found: Mapping) -> list[tuple[Part, Part, float]]:

@@ -7,7 +7,7 @@ be taken for the other. Numbers are paired so that each level of the file is one
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from inspector.keys.placing.parts import Part
@@ -47,6 +47,28 @@ def counted_alike(first: Sequence[Part], second: Sequence[Part]) -> list[Part] |
     if len(rivals) > 1 and not (best[2] and best[0] == count):
         return None
     return next(rows for score, rows in fitting if score == best)
+
+
+def is_square(counted: Iterable[tuple[Sequence[str], object]]) -> bool:
+    """Whether two numbers count modules that are all alike, as many by the one as by the other: which of the two is
+    which on another side, no name and no shape tells.
+
+    counted: the segments of each tensor's name from the first number on, and its shape.
+    """
+    shapes: dict[tuple[str, ...], object] = {}
+    alike: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
+    for path, shape in counted:
+        if len(path) < 3 or not (path[0].isdigit() and path[1].isdigit()):
+            return False
+        inside = tuple(path[2:])
+        if shapes.setdefault(inside, shape) != shape:
+            return False
+        alike.setdefault(inside, {})[path[0], path[1]] = None
+    for places in alike.values():
+        outer, inner = ({place[n] for place in places} for n in (0, 1))
+        if outer != inner or len(outer) < 2 or len(places) != len(outer) ** 2:
+            return False
+    return bool(alike)
 
 
 class _Row:

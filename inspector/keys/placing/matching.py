@@ -43,9 +43,13 @@ class Counterpart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """Modules of one content whose names do not tell them apart. choices: the readings that are as good, best first."""
+    """Modules of one content whose names do not tell them apart. choices: the readings that are as good, best first.
+
+    left_over: there is one reading alone, of modules that nothing else is left for and whose words are two.
+    """
 
     choices: tuple[Choice, ...]
+    left_over: bool = False
 
 
 @dataclass(slots=True)

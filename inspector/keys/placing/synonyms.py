@@ -267,6 +267,9 @@ _WORDS: tuple[str, ...] = (
     "actor policy pi policynet",
     "critic vf valuenet valuefunction",
     "rnn lstm gru recurrent rnns lstms grus",
+    "grad grads gradient gradients",
+    "mask masks",
+    "aux auxiliary",
 )
 WORDS: Mapping[str, str] = {word: row.split()[0] for row in _WORDS for word in row.split()}
 # Words that say nothing of a part: every name may have them or not.
@@ -305,6 +308,13 @@ OPPOSITES: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("policy", "critic"),
         ("rgb", "flow", "depth", "audio"),
         ("left", "right"),
+        ("positive", "negative", "anchor"),
+        ("real", "imag"),
+        ("low", "high"),
+        ("shared", "private"),
+        ("scale", "shift"),
+        ("reward", "cost", "critic"),
+        ("proj", "predictor"),
     )
 )
 # Words that name a part of a system that has others of the same layers.
@@ -335,6 +345,20 @@ QUANTITIES = frozenset(
         "reciprocal",
         "beta",
         "alpha",
+        "logit",
+        "grad",
+        "mask",
+        "momentum",
+        "velocity",
+        "delta",
+        "fisher",
+        "rho",
+        "square",
+        "squared",
+        "raw",
+        "decay",
+        "aux",
+        "domain",
     ]
 )
 

@@ -12,12 +12,13 @@ from inspector.keys.placing.kinds import kind_of
 from inspector.keys.placing.matching import Choice, Doubt
 from inspector.keys.placing.parts import Part
 from inspector.keys.placing.readings import read_both
-from inspector.keys.placing.tree import Leaf, Path
+from inspector.keys.placing.tree import Leaf, Path, exchanged
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import other_words
 from inspector.keys.rules.entry import Link, Move, Questions
 
 LEAVE_OUT = "leave-out"
+SAME = "same"
 
 # More are counted, not listed, in a sentence; the plan's parameters have them all.
 _MOST_SAID = 6
@@ -107,7 +108,7 @@ def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[L
         if len({len(w) for w in ways}) != 1 or any(way is None for w in ways for way in w):
             return None
         # One answer for all layers: by the names that it gives, whatever order each was looked at in.
-        tables = [[_option(choice) for choice in doubt.choices] for doubt in doubts]
+        tables = [[SAME] if doubt.left_over else [_option(choice) for choice in doubt.choices] for doubt in doubts]
         names = tables[0]
         if any(sorted(set(table)) != sorted(names) for table in tables):
             return None
@@ -156,6 +157,8 @@ def _option(choice: Choice) -> str:
 
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     first = sorted_by_name(doubt)
+    if doubt.left_over:
+        return _question_left_over(first)
     ours = " and ".join(_template(part.path) for part, _ in first)
     theirs = " and ".join(_template(part.path) for _, part in first)
     options = [
@@ -168,6 +171,17 @@ def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
         "which is which. "
         "Which reading holds?",
         options=(*options, (LEAVE_OUT, "not known: leave them out")),
+    )
+
+
+def _question_left_over(pairs: Sequence[tuple[Part, Part]]) -> Ambiguity:
+    ours, theirs = exchanged(".".join(pairs[0][0].path), ".".join(pairs[0][1].path))
+    one, other = (_template(path) for path in (ours or pairs[0][0].path, theirs or pairs[0][1].path))
+    return Ambiguity(
+        id=other_words.RULE.id,
+        question=f'"{one}" is left over in the file and "{other}" in the target, of one shape{_kind(pairs)}, and their '
+        "names do not say that they are one. Are they?",
+        options=((SAME, f"yes, {one} is {other}"), (LEAVE_OUT, "no, or not known: leave it out")),
     )
 
 

@@ -1,0 +1,258 @@
+"""What speaks against a reading by words, though every name in it has a counterpart.
+
+`by_words.py` finds the best reading of two trees of names. Here it is looked at once more as a whole: numbers must keep
+their order, a word must be one thing in every block, and what is only left over must be little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from inspector.keys.placing.grids import counted_alike
+from inspector.keys.placing.matching import Counterpart, Doubt
+from inspector.keys.placing.parts import Part
+from inspector.keys.placing.synonyms import EMPTY, WORDS
+from inspector.keys.placing.tree import Path, exchanged
+from inspector.keys.placing.words import SAME_NUMBER, are_siblings, read, relation, words_of
+
+# Of so many tensors one may be in a layer that is only left over.
+_LEAST_TOLD = 5
+_NUMBER = re.compile(r"[0-9]+")
+# What a layer is built of tells no two of a kind apart: mlp_head and fc_head.
+_KINDS = frozenset({"mlp", "fc", "conv", "norm", "final", "out", "proj", "layer", "block"})
+
+
+def reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
+    """Whether one name of the file's numbered blocks is another thing in one block than in the next.
+
+    What only one side counts is no row of alike blocks, such as the parts of a Sequential that the other side names: it
+    may be what stands outermost or innermost.
+    """
+    return all(_differs_by_block(pairs, innermost) for innermost in (False, True))
+
+
+def _differs_by_block(pairs: Sequence[Counterpart], innermost: bool) -> bool:
+    """The same with the counts that only one side has taken for names. innermost: which of the file's are these."""
+    read_as: dict[str, str] = {}
+    for pair in pairs:
+        if pair.ours.children or not (pair.ours.path and pair.theirs.path):
+            continue
+        # A layer that is known by its number alone is as many things as there are numbers.
+        if not (words_of(pair.ours.path[-1]) and words_of(pair.theirs.path[-1])):
+            continue
+        own, there = _counters(pair.ours.path), _counters(pair.theirs.path)
+        more = max(0, len(own) - len(there))
+        ours = _in_any_block(pair.ours.path, own[: len(own) - more] if innermost else own[more:])
+        theirs = _in_any_block(pair.theirs.path, there)
+        if read_as.setdefault(ours, theirs) != theirs:
+            return True
+    return False
+
+
+def _counters(path: Path) -> list[int]:
+    """Which segments count blocks. The number in norm1 is of its name, and so is that in conv1.norm."""
+    own = len(path) - (1 if len(path) < 2 or path[-2].isdigit() else 2)
+    return [n for n in range(own) if _NUMBER.search(path[n])]
+
+
+def _in_any_block(path: Path, counters: Sequence[int]) -> str:
+    return ".".join(_NUMBER.sub("0", segment) if n in counters else segment for n, segment in enumerate(path))
+
+
+def crossed(pair: Counterpart) -> bool:
+    """Whether counted levels stand the other way round, their numbers not: towers.0.units.1 as units.0.towers.1."""
+    one, other = read(pair.ours.path, 0), read(pair.theirs.path, 0)
+    words = one.words != other.words and one.words == other.above and one.above == other.words
+    numbers = [_NUMBER.findall(".".join(part.path)) for part in (pair.ours, pair.theirs)]
+    return bool(words) and len(numbers[0]) > 1 and numbers[0] != numbers[1][::-1]
+
+
+def monotone(pairs: Sequence[Counterpart]) -> bool:
+    """Whether numbers of one row of modules keep their order, also where shapes and not numbers placed them."""
+    rows: dict[tuple[Path, str, Path, str], set[tuple[int, int, bool]]] = {}
+    for pair in pairs:
+        if pair.ours.path and pair.theirs.path:
+            one, other = numbered_end(pair.ours.path[-1]), numbered_end(pair.theirs.path[-1])
+            if one and other:
+                key = (pair.ours.path[:-1], one[0], pair.theirs.path[:-1], other[0])
+                rows.setdefault(key, set()).add((one[1], other[1], pair.by_number))
+    for row in rows.values():
+        if any(by_number for _, _, by_number in row):
+            numbers = sorted({(ours, theirs) for ours, theirs, _ in row})
+            if any(a >= b for (_, a), (_, b) in pairwise(numbers)):
+                return False
+    return True
+
+
+def says_another(pair: Counterpart, points: float) -> bool:
+    """Whether both names say what the module is for, in words that have nothing in common: policy and value.
+
+    What has a number on one side alone (classifier.1 and fc) is named on the other side only. Of modules at the top
+    whose insides have the same names (tail.out_proj, stem.out_proj) the tops are compared. points: of the whole names.
+    """
+    ours, theirs = (".".join(path) for path in exchanged(".".join(pair.ours.path), ".".join(pair.theirs.path)))
+    of_the_top = ours and theirs and "." not in ours + theirs and len(pair.ours.path) > 1
+    if not of_the_top:
+        if points > SAME_NUMBER:
+            return False
+        ours, theirs = ".".join(pair.ours.path), ".".join(pair.theirs.path)
+    paths = tuple(ours.split(".")), tuple(theirs.split("."))
+    if paths[0][-1].isdigit() is not paths[1][-1].isdigit():
+        return False
+    one, other = (read(path, 0) for path in paths)
+    if not one.words or not other.words or relation(one, other) > SAME_NUMBER:
+        return False
+    return not one.words & (other.words | other.above) and not other.words & (one.words | one.above)
+
+
+def left_over(apart: Sequence[Counterpart]) -> list[Doubt]:
+    """What has other words on both sides, as questions: one for all of a module."""
+    groups: dict[tuple[Path, Path], list[Counterpart]] = {}
+    for pair in apart:
+        groups.setdefault(exchanged(".".join(pair.ours.path), ".".join(pair.theirs.path)), []).append(pair)
+    return [
+        Doubt(choices=(tuple((pair.ours, pair.theirs) for pair in group),), left_over=True) for group in groups.values()
+    ]
+
+
+def may_be_left_over(apart: Sequence[Counterpart], pairs: Sequence[Counterpart]) -> bool:
+    """Whether what has other words on both sides may be one thing because nothing else is left for it.
+
+    One layer of a network that the names tell of otherwise, of a shape that no other has: pi_head and action_net. More
+    of it, or a smaller rest, may be another part that happens to be built alike.
+    """
+    if len(apart) < 1:
+        return True
+    layers = [pair.ours for pair in pairs if not pair.ours.children]
+    one = apart[0].ours
+    alone = sum(part.bag == one.bag for part in layers) == 1
+    return len(apart) == 1 and alone and _LEAST_TOLD * one.size <= sum(part.size for part in layers)
+
+
+def are_siblings_at_the_top(pair: Counterpart, ours: Path, theirs: Path) -> bool:
+    """Whether what holds it at the top of either side is one of a kind: lm_head and cls_head; rotation_head and head.
+
+    ours, theirs: what stands above everything.
+    """
+    tops = pair.ours.path[len(ours) : len(ours) + 1], pair.theirs.path[len(theirs) : len(theirs) + 1]
+    here, there = (read(top, 0) for top in tops)
+    one, other = here.words, there.words
+    if (here.roles & there.roles) - {"head"}:
+        return False
+    if are_siblings(one, other):
+        return not (one - other <= _KINDS or other - one <= _KINDS)
+    more = one ^ other
+    return (
+        "head" in one & other and (one < other or other < one) and any(x not in WORDS and x not in EMPTY for x in more)
+    )
+
+
+def half_bare(pair: Counterpart) -> bool:
+    """Whether a layer's weight stands against a parameter of its own, and no role says that they are the same."""
+    one, other = (
+        any(leaf.name.rpartition(".")[2] == part.path[-1] for leaf in part.leaves.values())
+        for part in (pair.ours, pair.theirs)
+    )
+    return one is not other and not read(pair.ours.path, 0).roles & read(pair.theirs.path, 0).roles
+
+
+def is_bare(pair: Counterpart) -> bool:
+    """Whether it is a parameter of its own on either side, and not a layer's weight or bias."""
+    return any(
+        leaf.name.rpartition(".")[2] == part.path[-1]
+        for part in (pair.ours, pair.theirs)
+        for leaf in part.leaves.values()
+    )
+
+
+def numbered_end(segment: str) -> tuple[str, int] | None:
+    """("norm", 1) of "norm1"; None without a number at the end."""
+    found = re.fullmatch(r"(.*?)([0-9]{1,4})", segment)
+    return (found[1], int(found[2])) if found else None
+
+
+def against_definition(pairs: Sequence[Counterpart]) -> bool:
+    """Whether parts that one side only numbers (norm1, norm2) stand there in another order than their counterparts,
+    which have names, do: by convention norm1 is the attention's, and in a block that begins with its MLP it is not.
+
+    Only for sides that are both in the order of their definition.
+    """
+    return any(_out_of_order(rows) for rows in (_numbered_rows(pairs, True), _numbered_rows(pairs, False)))
+
+
+def _numbered_rows(pairs: Sequence[Counterpart], ours: bool) -> Iterable[list[tuple[int, int]]]:
+    """Of each row of modules that one side numbers and the other names, where both stand: (one side's, the other's)."""
+    rows: dict[tuple[Path, str, Path, int], list[tuple[int, int, int]]] = {}
+    for pair in pairs:
+        one, other = (pair.ours, pair.theirs) if ours else (pair.theirs, pair.ours)
+        if one.children:
+            continue
+        same = {end[1] for segment in other.path if (end := numbered_end(segment)) and end[0]}
+        for at, segment in enumerate(one.path):
+            end = numbered_end(segment)
+            if end and end[0] and end[1] not in same:
+                key = (one.path[:at], end[0], one.path[at + 1 :], one.bag)
+                rows.setdefault(key, []).append((end[1], one.first, other.first))
+    # Where its own numbers do not run up, the order that a side lists its modules in is none.
+    return [
+        [(first, there) for _, first, there in row]
+        for row in rows.values()
+        if all(a < b for (_, a, _), (_, b, _) in pairwise(sorted(row)))
+    ]
+
+
+def _out_of_order(rows: Iterable[list[tuple[int, int]]]) -> bool:
+    return any(a >= b for row in rows for (_, a), (_, b) in pairwise(sorted(row)))
+
+
+def counts_from_another(pairs: Sequence[Counterpart]) -> bool:
+    """Whether a name without a number became a number of a row (norm, norm1 as norm2, norm1), or one number of a word
+    alone another (gamma_1 as gamma_2): the count of the two is not the same, and nothing tells how they differ."""
+    rows: dict[tuple[Path, str, Path], list[tuple[int | None, int | None]]] = {}
+    for pair in pairs:
+        if pair.ours.path[-1:] != pair.theirs.path[-1:] and len(pair.ours.path) == len(pair.theirs.path):
+            (one, first), (other, second) = (_stem_and_number(part.path[-1]) for part in (pair.ours, pair.theirs))
+            if one and one == other:
+                rows.setdefault((pair.ours.path[:-1], one, pair.theirs.path[:-1]), []).append((first, second))
+    for (above, stem, _), row in rows.items():
+        beside = sum(
+            pair.ours.path[:-1] == above and _stem_and_number(pair.ours.path[-1])[0] == stem
+            for pair in pairs
+            if pair.ours.path
+        )
+        if len(row) == beside == 1 and None not in row[0] and set(row[0]) != {0, 1}:
+            return True
+        if beside > 1 and any((a is None) is not (b is None) for a, b in row):
+            return True
+    return False
+
+
+def _stem_and_number(segment: str) -> tuple[str, int | None]:
+    end = numbered_end(segment)
+    return (end[0].rstrip("_"), end[1]) if end else (segment, None)
+
+
+def counts_another_way(pairs: Sequence[Counterpart]) -> bool:
+    """Whether modules of one shape that two numbers count could be counted the other way round: layers.0.1 as
+    heads.1.layers.0 or as heads.0.layers.1."""
+    rows: dict[tuple[str, str, int], list[Counterpart]] = {}
+    for pair in pairs:
+        own = (numbered_end(part.path[-1]) for part in (pair.ours, pair.theirs) if part.path)
+        # A number in a layer's own name (bn1) is the innermost on both sides.
+        if not pair.ours.children and not any(end and end[0] for end in own):
+            names = (_NUMBER.sub("#", ".".join(part.path)) for part in (pair.ours, pair.theirs))
+            rows.setdefault((*names, pair.ours.bag), []).append(pair)  # type: ignore[arg-type]
+    for row in rows.values():
+        if len(row) < 4:
+            continue
+        row.sort(key=lambda pair: _counts_of(pair.ours))
+        likely = counted_alike([pair.ours for pair in row], [pair.theirs for pair in row])
+        if likely is None or any(one is not pair.theirs for one, pair in zip(likely, row, strict=True)):
+            return True
+    return False
+
+
+def _counts_of(part: Part) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBER.findall(".".join(part.path)))

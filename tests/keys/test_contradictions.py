@@ -1,0 +1,127 @@
+"""What a stranger found taken for one thing in silence: other parts, other quantities, other counts. All are asked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from inspector.keys.diagnose import diagnose
+from inspector.keys.report import Evidence
+from inspector.readers import open_checkpoint
+
+TRUNK = {"trunk.fc.weight": (8, 5), "trunk.fc.bias": (8,), "trunk.fc2.weight": (8, 8), "trunk.fc2.bias": (8,)}
+MLP = {"0.weight": (8, 8), "0.bias": (8,), "2.weight": (8, 8), "2.bias": (8,)}
+ATTENTION = {"in_proj_weight": (24, 8), "in_proj_bias": (24,), "out_proj.weight": (8, 8), "out_proj.bias": (8,)}
+NORM = {"weight": (8,), "bias": (8,)}
+
+
+def under(name, shapes):
+    return {f"{name}.{own}": shape for own, shape in shapes.items()}
+
+
+def net(parts, *, trunk=True):
+    made = dict(TRUNK) if trunk else {}
+    for name, shapes in parts.items():
+        made |= under(name, shapes)
+    return made
+
+
+def asks(report):
+    plan = report.plan
+    return plan is None or bool(plan.ambiguities or plan.needs_accept) or not plan.complete
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("policy", "value"),
+        ("reward", "value"),
+        ("positive", "negative"),
+        ("low", "high"),
+        ("real", "imag"),
+        ("shared", "private"),
+        ("projector", "predictor"),
+        ("lm_head", "cls_head"),
+        ("rotation_head", "classifier"),
+        ("aux_head", "head"),
+        ("domain_classifier", "classifier"),
+    ],
+)
+def test_what_is_left_over_under_another_word_is_asked_about(ours, theirs, file_of, target_of):
+    file, goal = file_of(net({ours: MLP})), target_of(net({theirs: MLP}))
+    assert asks(diagnose(file, goal))
+
+
+def test_the_question_about_what_is_left_over_can_be_answered(file_of, target_of):
+    file, goal = file_of(net({"policy": MLP}), ordered=False), target_of(net({"value": MLP}))
+    (question,) = diagnose(file, goal).plan.ambiguities
+    assert '"policy"' in question.question and '"value"' in question.question
+    plan = diagnose(file, goal, choose={question.id: "same"}).plan
+    assert plan.complete and dict(plan.certificate)[Evidence.CHOSEN] == len(MLP)
+    assert not diagnose(file, goal, choose={question.id: "leave-out"}).plan.complete
+
+
+@pytest.mark.parametrize("part", [MLP, ATTENTION], ids=["mlp", "attention"])
+def test_an_exact_name_that_may_be_another_part_settles_nothing_for_the_rest(part, file_of, target_of):
+    file = file_of(net({"head": part, "tail": part}))
+    assert asks(diagnose(file, target_of(net({"stem": part, "head": part}))))
+
+
+def test_a_row_that_begins_without_a_number_is_counted_otherwise(file_of, target_of):
+    file = file_of(net({"norm": NORM, "norm1": NORM}))
+    assert asks(diagnose(file, target_of(net({"norm1": NORM, "norm2": NORM}))))
+
+
+@pytest.mark.parametrize("name", ["fc2_grad", "grad_fc2", "fc2_mask", "fc2_delta", "fc2_fisher", "fc2_rho"])
+def test_another_quantity_of_a_layer_is_not_the_layer(name, file_of, target_of):
+    fc = {"fc.weight": (8, 5), "fc.bias": (8,)}
+    layer = {"weight": (8, 8), "bias": (8,)}
+    assert asks(diagnose(file_of(fc | under(name, layer)), target_of(fc | under("fc2", layer))))
+
+
+@pytest.mark.parametrize("name", ["std", "sq_mean", "mean_sq"])
+def test_a_file_of_statistics_is_no_file_of_weights(name, tmp_path, target_of):
+    torch.save({key: torch.ones(shape) for key, shape in under(name, TRUNK).items()}, tmp_path / "a.pth")
+    report = diagnose(open_checkpoint(tmp_path / "a.pth"), target_of(TRUNK))
+    assert report.plan is None and "numbers about the weights" in report.refusal
+
+
+BLOCK = {"mlp_norm": NORM, "mlp": MLP, "attn_norm": NORM, "attn": ATTENTION}
+NUMBERED = dict(zip(BLOCK, ("norm1", "mlp", "norm2", "attn"), strict=True))
+
+
+def test_norms_are_numbered_as_they_are_defined_and_not_by_convention(file_of, target_of):
+    """In a block that begins with its MLP norm1 is the MLP's."""
+    ours = net({f"layers.{n}.{name}": BLOCK[name] for n in range(2) for name in BLOCK}, trunk=False)
+    goal = net({f"blocks.{n}.{NUMBERED[name]}": BLOCK[name] for n in range(2) for name in BLOCK}, trunk=False)
+    assert asks(diagnose(file_of(ours), target_of(goal)))
+    # By convention where both are in its order.
+    usual = ("attn_norm", "attn", "mlp_norm", "mlp")
+    ours = net({f"layers.{n}.{name}": BLOCK[name] for n in range(2) for name in usual}, trunk=False)
+    names = dict(zip(usual, ("norm1", "attn", "norm2", "mlp"), strict=True))
+    goal = net({f"blocks.{n}.{names[name]}": BLOCK[name] for n in range(2) for name in usual}, trunk=False)
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and {s.source: s.target for s in plan.steps} == dict(zip(ours, goal, strict=True))
+
+
+def test_cross_attention_first_is_not_read_as_self_attention_first(file_of, target_of):
+    ours = net({"cross_attn": ATTENTION, "self_attn": ATTENTION})
+    assert asks(diagnose(file_of(ours), target_of(net({"attn1": ATTENTION, "attn2": ATTENTION}))))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("layers.{a}.{b}", "heads.{b}.layers.{a}"),
+        ("levels.{a}.{b}", "heads.{b}.{a}"),
+        ("stages.{a}.{b}", "branches.{b}.layers.{a}"),
+        ("blocks.{a}.{b}", "towers.{b}.layers.{a}"),
+    ],
+)
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_square_of_two_counts_under_other_words_is_asked_about(ours, theirs, count, file_of, target_of):
+    layer = {"weight": (8, 8), "bias": (8,)}
+    places = [(a, b) for a in range(count) for b in range(count)]
+    file = net({ours.format(a=a, b=b): layer for a, b in places}, trunk=False)
+    goal = net({theirs.format(a=a, b=b): layer for b, a in places}, trunk=False)
+    assert asks(diagnose(file_of(file), target_of(goal)))
