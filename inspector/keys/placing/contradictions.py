@@ -7,7 +7,9 @@ their order, a word must be one thing in every block, and what is only left over
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from inspector.keys.placing.grids import counted_alike
@@ -123,7 +125,7 @@ def may_be_left_over(apart: Sequence[Counterpart], pairs: Sequence[Counterpart])
     One layer of a network that the names tell of otherwise, of a shape that no other has: pi_head and action_net. More
     of it, or a smaller rest, may be another part that happens to be built alike.
     """
-    if len(apart) < 1:
+    if not apart:
         return True
     layers = [pair.ours for pair in pairs if not pair.ours.children]
     one = apart[0].ours
@@ -167,6 +169,7 @@ def is_bare(pair: Counterpart) -> bool:
     )
 
 
+@lru_cache(maxsize=20_000)
 def numbered_end(segment: str) -> tuple[str, int] | None:
     """("norm", 1) of "norm1"; None without a number at the end."""
     found = re.fullmatch(r"(.*?)([0-9]{1,4})", segment)
@@ -210,21 +213,17 @@ def _out_of_order(rows: Iterable[list[tuple[int, int]]]) -> bool:
 def counts_from_another(pairs: Sequence[Counterpart]) -> bool:
     """Whether a name without a number became a number of a row (norm, norm1 as norm2, norm1), or one number of a word
     alone another (gamma_1 as gamma_2): the count of the two is not the same, and nothing tells how they differ."""
+    beside = Counter((pair.ours.path[:-1], _stem_and_number(pair.ours.path[-1])[0]) for pair in pairs if pair.ours.path)
     rows: dict[tuple[Path, str, Path], list[tuple[int | None, int | None]]] = {}
     for pair in pairs:
         if pair.ours.path[-1:] != pair.theirs.path[-1:] and len(pair.ours.path) == len(pair.theirs.path):
             (one, first), (other, second) = (_stem_and_number(part.path[-1]) for part in (pair.ours, pair.theirs))
-            if one and one == other:
+            if one and one == other and first != second:
                 rows.setdefault((pair.ours.path[:-1], one, pair.theirs.path[:-1]), []).append((first, second))
     for (above, stem, _), row in rows.items():
-        beside = sum(
-            pair.ours.path[:-1] == above and _stem_and_number(pair.ours.path[-1])[0] == stem
-            for pair in pairs
-            if pair.ours.path
-        )
-        if len(row) == beside == 1 and None not in row[0] and set(row[0]) != {0, 1}:
+        if beside[above, stem] > 1 and any((a is None) is not (b is None) for a, b in row):
             return True
-        if beside > 1 and any((a is None) is not (b is None) for a, b in row):
+        if beside[above, stem] == 1 and None not in row[0] and set(row[0]) != {0, 1}:
             return True
     return False
 
