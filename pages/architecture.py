@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from inspector.graph.types import CARRIES_GRAPH
 from inspector.overview import say_program
 from inspector.render.page_words import in_page_words
 from inspector.web import (
     architecture,
     assumptions,
-    network,
     next_steps,
     own_code,
     own_network,
@@ -79,7 +79,7 @@ costs = views.ask_costs(forward) if forward is not None else None
 views.show_totals(counts, costs)
 trainable = " Which of them are trained is not in the file." if counts.trainable is None else ""
 st.caption(f"Parameters and buffers are told apart by {counts.role_source.value}.{trainable}")
-carries = checkpoint.format in network.CARRIES_GRAPH
+carries = checkpoint.format in CARRIES_GRAPH
 if recognition.structure is not None and not carries:
     show_structure(recognition.structure, counts)
 
