@@ -105,6 +105,7 @@ def _numbers(checkpoint: Checkpoint, report: KeyReport, target: Target, *, as_js
             hint="Running means are what tells where a tensor belongs; nothing else in a file does.",
         )
     statements = hear(checkpoint, plan, target)
+    heard = may_be_heard(plan)
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -112,9 +113,9 @@ def _numbers(checkpoint: Checkpoint, report: KeyReport, target: Target, *, as_js
         from inspector.render.certificate_text import certificate_text
         from inspector.render.statements_text import statements_text
 
-        parts = [certificate_text(certificate)] if certificate is not None else []
-        if may_be_heard(plan):
-            parts.insert(0, statements_text(statements, plan))
+        parts = [statements_text(statements, plan)] if heard else []
+        if certificate is not None:
+            parts.append(certificate_text(certificate))
         return Group(*parts)
 
     show({"statements": statements, "certificate": certificate}, text, as_json=as_json)

@@ -66,6 +66,11 @@ def unwrap(
     except ExportError as error:
         return refused(error, as_json=json)
 
+    offer = ""
+    if found.shared and not drop_prefix:
+        option = join_words(option_words("--drop-prefix", found.shared[-1]))
+        offer = f'Every name begins with "{found.shared[-1]}.". If that is no part of it: {option}'
+
     def text() -> RenderableType:
         from rich.console import Group
 
@@ -74,11 +79,8 @@ def unwrap(
 
         done = found.says or "Nothing was wrapped around them: the names are as they were."
         rows = [("Unwrapped", safe(done)), ("Proof", found.proof)]
-        if found.shared and not drop_prefix:
-            option = join_words(option_words("--drop-prefix", found.shared[-1]))
-            rows.append(
-                ("Offer", safe(f'Every name begins with "{found.shared[-1]}.". If that is no part of it: {option}'))
-            )
+        if offer:
+            rows.append(("Offer", safe(offer)))
         return Group(pairs(rows), export_text(written))
 
     report = {

@@ -136,7 +136,7 @@ def test_an_array_of_jobs_ends_in_one_report(places: Path, capsys: pytest.Captur
     assert len(found) == 2 and run([*before, *found]) == 0
     # How the files fall into two parts depends on their paths; the report of both has all of them.
     out = capsys.readouterr().out
-    assert out.splitlines()[-1].startswith("3 checkpoints, 1 other file in ") and "not come to their end" not in out
+    assert out.splitlines()[-1].startswith("4 checkpoints, 1 other file in ") and "not come to their end" not in out
 
 
 def test_an_array_of_jobs_ends_in_one_evaluation(places: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 from safetensors.torch import load_file
 from streamlit.testing.v1 import AppTest
@@ -35,7 +34,6 @@ def _open(app: AppTest, folder: Path) -> None:
     app.run().switch_page("pages/repair.py").run()
 
 
-@pytest.mark.slow
 def test_the_numbers_stand_beside_the_question_and_warn_of_a_contradicted_answer(app: AppTest, tmp_path: Path) -> None:
     _open(app, tmp_path)
     finish(app)
