@@ -12,6 +12,7 @@ import typer
 from inspector.cam.exporting.blend import OPACITY, Blend
 from inspector.cam.targets.answers import AnswerKind
 from inspector.cli.options import FILE_HELP, Json, State, StoreOption, TargetOption, progress_bar, show
+from inspector.cli.pieces import PiecesExecutor, PiecesJobs, PiecesPart, PiecesThreads
 from inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,25 +118,10 @@ def explain(
     blend: Annotated[Blend, typer.Option(help="Opacity follows the heat, or is the same everywhere.")] = Blend.HEAT,
     threshold: Annotated[float, typer.Option(help="Of the box in the table.", min=0, max=1)] = 0.5,
     store: StoreOption = "",
-    executor: Annotated[
-        str,
-        typer.Option(
-            "--executor",
-            metavar="WHERE",
-            help='By pieces: in "processes" (if left out), in "threads", or on a Dask cluster: tcp://host:8786.',
-        ),
-    ] = "",
-    jobs: Annotated[
-        int,
-        typer.Option(help="By pieces: processes side by side, a model in each; 0: one per processor.", min=0, max=256),
-    ] = 0,
-    part: Annotated[
-        str,
-        typer.Option("--part", metavar="I/N", help="Only this share of the pictures, for arrays of jobs: 3/16."),
-    ] = "1/1",
-    threads: Annotated[
-        int, typer.Option(help="That torch computes with; its own choice if left out, by pieces 1.", min=0, max=1024)
-    ] = 0,
+    executor: PiecesExecutor = "",
+    jobs: PiecesJobs = 0,
+    part: PiecesPart = "1/1",
+    threads: PiecesThreads = 0,
     target: TargetOption = "",
     state: State = "",
     json: Json = False,

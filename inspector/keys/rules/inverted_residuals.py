@@ -31,7 +31,7 @@ _CALLED: dict[int, tuple[tuple[str, ...], ...]] = {
     2: (("conv_dw", "conv_pw"), ("conv_exp", "conv_pwl")),
     3: (("conv_pw", "conv_dw", "conv_pwl"),),
 }
-_EXCITATION = (("fc1", "se.conv_reduce"), ("fc2", "se.conv_expand"))
+_EXCITATION = {"fc1": "se.conv_reduce", "fc2": "se.conv_expand"}
 
 
 def counterparts(ours: Iterable[str], theirs: Iterable[str]) -> Modules:
@@ -83,10 +83,12 @@ def _inside(modules: Sequence[str], block: str, there: Iterable[str]) -> Modules
     excited = {module: module.rpartition(".")[2] for module in modules if module.endswith((".fc1", ".fc2"))}
     # A convolution and the norm behind it, each pair by itself or (MobileNet v2's last) side by side.
     rest = sorted((module for module in modules if module not in excited), key=_numbers)
-    pairs = list(zip(rest[::2], rest[1::2], strict=len(rest) % 2 == 0)) if len(rest) % 2 == 0 else []
+    if len(rest) % 2:
+        return {}
+    pairs = list(zip(rest[::2], rest[1::2], strict=True))
     theirs = {module for module in there if module.startswith(f"{block}.")}
     for names in _CALLED.get(len(pairs), ()):
-        made = {module: f"{block}.{dict(_EXCITATION)[own]}" for module, own in excited.items()}
+        made = {module: f"{block}.{_EXCITATION[own]}" for module, own in excited.items()}
         for number, ((conv, norm), name) in enumerate(zip(pairs, names, strict=True), start=1):
             made |= {conv: f"{block}.{name}", norm: f"{block}.bn{number}"}
         if set(made.values()) == theirs:

@@ -16,7 +16,8 @@ import numpy as np
 from inspector.keys.rules import flattened_kernel
 from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST, FLATTEN_ORDER
 from inspector.keys.witnesses.entry import Floats, Scene, Witness
-from inspector.keys.witnesses.types import Bearing, Statement
+from inspector.keys.witnesses.judging import bearings
+from inspector.keys.witnesses.types import Statement
 
 #: Half the mean squared difference of neighbours, over the variance: 1 where they have nothing in common. What is read
 #: right lies below the first, and below what is read wrong by at least the second.
@@ -62,10 +63,7 @@ def _listens(scene: Scene) -> Statement | None:
     return Statement(
         question=scene.question.id,
         witness=WITNESS.id,
-        options=tuple(
-            (o, Bearing.FOR if o in winners else Bearing.AGAINST if o in _OPTIONS else Bearing.NOTHING)
-            for o, _ in scene.question.options
-        ),
+        options=bearings((option for option, _ in scene.question.options), winners, _OPTIONS),
         agree=agree,
         layers=rows,
         says=says,

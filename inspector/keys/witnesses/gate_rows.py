@@ -56,7 +56,7 @@ def _listens(scene: Scene) -> Statement | None:
     return Statement(
         question=scene.question.id,
         witness=WITNESS.id,
-        options=bearings([option for option, _ in scene.question.options], verdict, asked),
+        options=bearings((option for option, _ in scene.question.options), verdict.winners, asked),
         agree=verdict.agree,
         layers=verdict.layers,
         says=says,

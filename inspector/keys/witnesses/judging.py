@@ -7,7 +7,7 @@ any, with a known deviation. Five of them, by chance, take three million tries.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inspector.keys.witnesses.types import Bearing
@@ -66,12 +66,11 @@ def judge(scores: Sequence[Mapping[str, float]], deviations: Sequence[float]) ->
     return Verdict(frozenset(groups[best]), mean(best), mean(rival), agree, len(scores))
 
 
-def bearings(options: Sequence[str], verdict: Verdict, asked: frozenset[str]) -> tuple[tuple[str, Bearing], ...]:
+def bearings(
+    options: Iterable[str], winners: Collection[str], asked: Collection[str]
+) -> tuple[tuple[str, Bearing], ...]:
     """asked: the options that took part; of the others nothing is said."""
     return tuple(
-        (
-            option,
-            Bearing.NOTHING if option not in asked else Bearing.FOR if option in verdict.winners else Bearing.AGAINST,
-        )
+        (option, Bearing.NOTHING if option not in asked else Bearing.FOR if option in winners else Bearing.AGAINST)
         for option in options
     )

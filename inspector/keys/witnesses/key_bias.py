@@ -15,7 +15,8 @@ from inspector.keys.rules.fused_attention import KV_ORDER
 from inspector.keys.rules.fused_order import FUSED_ORDER
 from inspector.keys.witnesses.attentions import attentions_of, keys_get_no_gradient
 from inspector.keys.witnesses.entry import Scene, Witness, some
-from inspector.keys.witnesses.types import Bearing, Statement
+from inspector.keys.witnesses.judging import bearings
+from inspector.keys.witnesses.types import Statement
 
 #: So many times as large as the key's are the two others.
 _TIMES = 2.0
@@ -56,10 +57,7 @@ def _listens(scene: Scene) -> Statement | None:
     return Statement(
         question=scene.question.id,
         witness=WITNESS.id,
-        options=tuple(
-            (o, Bearing.NOTHING if o not in asked else Bearing.FOR if o in winners else Bearing.AGAINST)
-            for o, _ in scene.question.options
-        ),
+        options=bearings((option for option, _ in scene.question.options), winners, asked),
         agree=agree[best],
         layers=len(layers),
         says=says,

@@ -59,7 +59,7 @@ def _listens(scene: Scene) -> Statement | None:
     return Statement(
         question=scene.question.id,
         witness=WITNESS.id,
-        options=bearings(options, verdict, asked),
+        options=bearings(options, verdict.winners, asked),
         agree=verdict.agree,
         layers=verdict.layers,
         says=says,
