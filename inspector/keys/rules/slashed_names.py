@@ -16,15 +16,19 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 
-_NUMBERED = re.compile(r"(.*[A-Za-z0-9])_(0|[1-9][0-9]{0,3})")
+_NUMBERED = re.compile(r"(.*?[A-Za-z0-9])((?:_(?:0|[1-9][0-9]{0,3}))+)")
+_VARIABLE = re.compile(r":[0-9]+$")
 
 
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     names = [leaf.name for leaf in leaves]
-    if not all("/" in name for name in names) or any("/" in place.name for place in places):
+    # What a model has of its own (cls_token:0) has no module, and so no slash.
+    if any("." in name for name in names) or 2 * sum("/" in name for name in names) <= len(names):
+        return
+    if any("/" in place.name for place in places):
         return
     lists = _lists(places)
-    made = [_levels(name, lists) for name in dotted([name.replace("/~/", "/") for name in names])]
+    made = [_levels(name, lists) for name in dotted([_plain(name) for name in names])]
     scope = _scope(made, places)
     made = [name[len(scope) :] for name in made]
     if len(set(made)) < len(made):
@@ -32,7 +36,12 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     says = "write dots for slashes" + (f', without "{scope}" before all of them' if scope else "")
     move = Move(RULE.id, says)
     for leaf, name in zip(leaves, made, strict=True):
-        yield Spelling(leaf, name, move)
+        if name != leaf.name:
+            yield Spelling(leaf, name, move)
+
+
+def _plain(name: str) -> str:
+    return name.replace("/~/", "/") if "/" in name else _VARIABLE.sub("", name)
 
 
 def _scope(names: Sequence[str], places: Sequence[Leaf]) -> str:
@@ -41,11 +50,11 @@ def _scope(names: Sequence[str], places: Sequence[Leaf]) -> str:
     A rule about trees compares what lies in a module, and kernels lie otherwise here: modules are compared by name.
     """
     first = f"{names[0].partition('.')[0]}." if names else ""
-    if not all(name.startswith(first) for name in names) or any(place.name.startswith(first) for place in places):
+    if not all(name.startswith(first) for name in names):
         return ""
     there = {_module(place.name) for place in places}
-    inside = [_module(name[len(first) :]) for name in names]
-    return first if 5 * sum(module in there for module in inside) >= 4 * len(inside) else ""
+    whole, inside = (sum(_module(name[n:]) in there for name in names) for n in (0, len(first)))
+    return first if 5 * inside >= 4 * len(names) and inside > whole else ""
 
 
 def _module(name: str) -> str:
@@ -67,7 +76,7 @@ def _levels(name: str, lists: frozenset[str]) -> str:
     segments = []
     for segment in name.split("."):
         found = _NUMBERED.fullmatch(segment)
-        segments.append(f"{found[1]}.{found[2]}" if found and found[1] in lists else segment)
+        segments.append(found[1] + found[2].replace("_", ".") if found and found[1] in lists else segment)
     return ".".join(segments)
 
 
