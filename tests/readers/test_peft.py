@@ -246,9 +246,7 @@ def test_a_collection_in_which_an_adapter_lies_is_no_adapter(tmp_path: Path) -> 
     assert claims_folder(folder) == ""
     archive = shutil.make_archive(str(tmp_path / "inbox"), "zip", folder)
     for place in (folder, archive):
-        with pytest.raises(
-            UnknownFormat, match="do not belong together: adapter_model.safetensors, best.pth, theirs.pkl"
-        ):
+        with pytest.raises(UnknownFormat, match=r"adapter_model\.safetensors, best\.pth, theirs\.pkl"):
             open_checkpoint(place)
 
 
