@@ -84,7 +84,7 @@ RULE = Rule(
     id="slashed-names",
     title="TensorFlow's names",
     says=(
-        "Reads slashes as dots where every name has them (TensorFlow, Keras 2, Haiku), without :0 and ~, and a number "
+        "Reads slashes as dots where names have them throughout (TensorFlow, Keras 2, Haiku), without :0 and ~, and a number "
         "written onto the name of a list of the target (layer1_0) as a level of its own."
     ),
     cost=Cost.LOSSLESS,
