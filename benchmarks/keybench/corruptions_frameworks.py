@@ -126,7 +126,8 @@ def _made(framework: Framework, *, order: str = "listed") -> Callable[[State, ra
 
 def _at(framework: Framework) -> dict[str, Callable[[str], str]]:
     way = "transposed" if framework.in_out else "as-it-is"
-    tables = re.compile(r"embed|\.wte|\.wpe|table")
+    # Nor are CLIP's projections, which are parameters and no layers.
+    tables = re.compile(r"embed|\.wte|\.wpe|table|^visual$|text_projection$")
     return {"transposed": lambda name: "as-it-is" if tables.search(name) else way}
 
 

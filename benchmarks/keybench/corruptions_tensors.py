@@ -83,12 +83,19 @@ def _in_place(change: Callable[[Tensor], Tensor]) -> Make:
     return make
 
 
-def _taken_apart(change: Callable[[Tensor], Tensor]) -> Make:
-    """The file has them fused, in the order that `change` makes; the target has them apart."""
+def _taken_apart(change: Callable[[Tensor], Tensor], called: str = "") -> Make:
+    """The file has them fused, in the order that `change` makes; the target has them apart.
+
+    called: the layer's name in the file. A library's own name says its own order, and who writes another has another.
+    """
+
+    def name_of(name: str) -> str:
+        before, leaf = _fused(name) or ("", "")
+        return f"{before}{called}.{leaf}" if called else name
 
     def make(own: State, chance: random.Random) -> Damaged:
         split = _apart(own, chance)
-        rows = [Row(n, change(t) if _thirds(own, n) else t, n) for n, t in own.items()]
+        rows = [Row(name_of(n), change(t), n) if _thirds(own, n) else Row(n, t, n) for n, t in own.items()]
         made = damaged(rows, split.file)
         return Damaged(made.file, split.file, frozenset(split.file))
 
@@ -243,9 +250,18 @@ TENSORS = (
     Corruption("q, k, v apart", _apart, answers=IN_ORDER),
     Corruption("q, k, v in one", _taken_apart(lambda tensor: tensor), answers=IN_ORDER),
     Corruption(
-        "k, v, q in one, target apart", _taken_apart(lambda t: _ordered(t, (1, 2, 0))), answers={"qkv-order": "k-v-q"}
+        "k, v, q in one, target apart",
+        _taken_apart(lambda t: _ordered(t, (1, 2, 0)), "in_proj"),
+        answers={"qkv-order": "k-v-q"},
     ),
-    Corruption("heads in one, target apart", _taken_apart(_interleaved), answers={"qkv-order": f"{HEADS}-heads"}),
+    Corruption(
+        "heads in one, target apart", _taken_apart(_interleaved, "in_proj"), answers={"qkv-order": f"{HEADS}-heads"}
+    ),
+    Corruption(
+        "k, v, q under its own name, target apart",
+        _taken_apart(lambda t: _ordered(t, (1, 2, 0))),
+        expects=Answer.TELL,
+    ),
     Corruption("k, v, q in one", _in_place(lambda tensor: _ordered(tensor, (1, 2, 0))), expects=Answer.TELL),
     Corruption("heads interleaved in one", _in_place(_interleaved), expects=Answer.TELL),
     Corruption("rotary halves", rebuilt(_rotary), expects=Answer.TELL),

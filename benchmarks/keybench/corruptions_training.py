@@ -163,8 +163,9 @@ def _shared(names: list[str]) -> str:
 
 
 def _modules_to_save(own: State, _: random.Random) -> Damaged:
-    """PEFT's: the head trained whole beside its frozen copy; no adapter elsewhere."""
-    head = head_of(own)
+    """PEFT's: the head's module trained whole beside its frozen copy; no adapter elsewhere."""
+    found = head_of(own)[:1]
+    head = [name for name in own if found and name.rpartition(".")[0] == found[0].rpartition(".")[0]]
     rows = []
     for name, tensor in own.items():
         module, _dot, leaf = name.rpartition(".")

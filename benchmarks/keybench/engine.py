@@ -83,7 +83,7 @@ def answered(
             if not told and said in dict(question.options) and question.id not in answers:
                 told = {question.id: str(said)}
             if not told and case is not None:
-                told = _true_option(corruption, checkpoint, target, question, (accepted, answers), case)
+                told = _true_option(corruption, checkpoint, target, question, ((*accepted, *willing), answers), case)
             if told and not told.items() <= answers.items():
                 answers |= told
                 break

@@ -85,7 +85,8 @@ def draft(
     for link in links:
         # What a tensor rule left out after all (another head) is not counted as renamed.
         if at.get(link.source.name, link.target.name) is not None:
-            for move in link.moves:
+            read = spelled.get(link.source.name)
+            for move in (*link.moves, read[1]) if read is not None else link.moves:
                 made.moves.setdefault(move.key, []).append((link, move))
     give_back_whole(made, stands, own_leaves, own_places)
     give_back(made, spelled)

@@ -34,6 +34,14 @@ ASIDE_NAME = re.compile(
 )
 # The folder's own model by the convention of the transformers, diffusers and PEFT libraries.
 OWN_NAME = re.compile(r"(model|pytorch_model|diffusion_pytorch_model|adapter_model)\.(safetensors|bin)")
+# What a library keeps beside it of the same model: in other frameworks' files, in shards, its tokenizer.
+_OF_THE_SAME = re.compile(
+    r"(((adapter|tf|flax|rust|openvino)_)?((diffusion_)?pytorch_)?model|consolidated|tokenizer|spiece|sentencepiece)"
+    r"([._-].*)?",
+    re.IGNORECASE,
+)
+# One file more may be a leftover; of several nobody knows which is meant.
+_FEWEST_STRANGERS = 2
 ARCHIVES = ("packed",)
 # Formats in which nothing is named that a load would import.
 _CODELESS = ("safetensors", "gguf", "onnx", "npy")
@@ -71,6 +79,14 @@ def open_single(peek: FolderPeek) -> Checkpoint:
     )
     finding = opened_inside(peek.folder, choice.path, choice.others)
     return with_findings(replace(checkpoint, parts=parts, unread=unread), behind=[finding])
+
+
+def is_mixed(paths: Iterable[str]) -> bool:
+    """Whether files of these names are a collection in which one happens to have a library's usual name: several lie at
+    the top that are called like checkpoints, and are neither of the same model nor what a trainer keeps beside it."""
+    top = [path for path in paths if "/" not in path and path.lower().endswith(WEIGHT_SUFFIXES)]
+    strangers = [path for path in top if not _OF_THE_SAME.fullmatch(path) and not ASIDE_NAME.fullmatch(path)]
+    return len(strangers) >= _FEWEST_STRANGERS
 
 
 def unread_code(peek: FolderPeek, paths: Iterable[str]) -> tuple[str, ...]:
@@ -118,7 +134,7 @@ def _choose(peek: FolderPeek) -> _Choice:
     if len(main) == 1 and not layouts:
         return _Choice(path=main[0], others=tuple(told))
     own = [path for path in main if "/" not in path and OWN_NAME.fullmatch(path)]
-    if len(own) == 1:
+    if len(own) == 1 and not is_mixed(main):
         rest = [path for path in (*layouts, *main) if path != own[0]]
         return _Choice(path=own[0], others=(*(f"{path}" for path in rest), *told))
     raise _several(peek, [*(f"{path}/" for path in layouts), *main], behind)

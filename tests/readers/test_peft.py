@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +233,32 @@ def test_every_kind_of_tuner_is_an_adapter(tmp_path: Path) -> None:
         folder.mkdir()
         state = {f"base_model.model.model.layers.0.x.{part}": torch.ones(4)}
         assert open_checkpoint(adapter(folder, state, peft_type="OTHER")).findings == ()
+
+
+def test_a_collection_in_which_an_adapter_lies_is_no_adapter(tmp_path: Path) -> None:
+    """Whoever asks whether anything in it is dangerous must see each file."""
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    adapter(folder, lora())
+    torch.save({"w": torch.ones(2)}, folder / "best.pth")
+    assert claims_folder(folder) == "peft"  # one file more may be a leftover
+    (folder / "theirs.pkl").write_bytes(pickle.dumps(os.system))
+    assert claims_folder(folder) == ""
+    archive = shutil.make_archive(str(tmp_path / "inbox"), "zip", folder)
+    for place in (folder, archive):
+        with pytest.raises(UnknownFormat, match=r"adapter_model\.safetensors, best\.pth, theirs\.pkl"):
+            open_checkpoint(place)
+
+
+@pytest.mark.parametrize("beside", ["model.safetensors", "pytorch_model.bin"])
+def test_a_collection_in_which_a_file_has_a_librarys_usual_name_is_no_model(tmp_path: Path, beside: str) -> None:
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    save_file({"w": torch.ones(2)}, folder / beside)
+    save_file({"w": torch.ones(2)}, folder / "model.fp16.safetensors")
+    torch.save({"w": torch.ones(2)}, folder / "best.pth")
+    torch.save({"w": torch.ones(2)}, folder / "last.pth")
+    with pytest.raises(UnknownFormat, match="do not belong together"):
+        open_checkpoint(folder)
+    (folder / "last.pth").unlink()
+    open_checkpoint(folder)

@@ -48,7 +48,7 @@ def unhidden(
     for side in (leaves, places):
         names = [leaf.name for leaf in side]
         for says, change in (
-            ("write dots for slashes", _dotted),
+            ("write dots for slashes", dotted),
             ("count from one in numbers what is counted in letters, words or from nothing", _counted),
         ):
             changed = change(names, ordered)
@@ -90,7 +90,7 @@ def _runs_on(side: Sequence[Leaf]) -> bool:
     return True
 
 
-def _dotted(names: Sequence[str], ordered: bool) -> list[str]:
+def dotted(names: Sequence[str], ordered: bool = True) -> list[str]:
     """TensorFlow's names as torch would write them; output_weights beside output_bias is a layer."""
     if not any("/" in name for name in names):
         return list(names)

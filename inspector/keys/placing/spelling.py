@@ -49,12 +49,6 @@ def give_back(made: Draft, spelled: Spelled) -> None:
     made.reshaped = [_own_link(link, spelled) for link in made.reshaped]
     made.held = [_own_leaf(leaf, spelled) for leaf in made.held]
     made.moves = {key: [(_own_link(x, spelled), move) for x, move in moved] for key, moved in made.moves.items()}
-    # By identity, in one look each: thousands of tensors share a move.
-    known = {id(move) for _, move in spelled.values()}
-    for link in made.placed:
-        for move in link.moves:
-            if id(move) in known:
-                made.moves.setdefault(move.key, []).append((link, move))
     pending: list[Node] = [made.source]
     while pending:
         node = pending.pop()

@@ -167,7 +167,8 @@ def _order(whole: Sequence[Link], single: Sequence[Link], plain: Sequence[Link],
     if len(orders) < 2:
         return orders[0] if orders else None
     keras = (len(orders[0]) - 1, len(orders[0]) - 2, *range(len(orders[0]) - 2))
-    if keras in orders and all(split_name(x.source.name)[1].endswith("kernel") for x in (*whole, *single)):
+    named = all(split_name(x.source.name)[1].endswith("kernel") for x in (*whole, *single))
+    if keras in orders and (named or (left.writer is not None and left.writer.kernels)):
         return keras
     return _ask(orders, [*whole, *single], left)
 

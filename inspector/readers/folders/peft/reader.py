@@ -15,6 +15,7 @@ from inspector.readers.finish import with_findings
 from inspector.readers.folder import Folder
 from inspector.readers.folders.peft.checks import adapter_facts, observe_adapter
 from inspector.readers.plain_json import parse_json
+from inspector.readers.single_file import is_mixed
 
 ADAPTER_CONFIG = FindingKind("adapter-config", Severity.WARNING, "The adapter's config cannot be used")
 TWO_ADAPTER_FILES = FindingKind("two-adapter-files", Severity.NOTICE, "Two files hold an adapter")
@@ -28,9 +29,16 @@ _MOST_VALUES = 50_000
 def _claims(peek: FolderPeek) -> str:
     folder = peek.folder
     there = [name for name in (CONFIG, *FILES) if folder.size_of(name) is not None]
-    if not set(there) & set(FILES) and not (there and not _has_weights(folder)):
+    if not there or not (set(there) & set(FILES) or not _has_weights(folder)):
         return ""
-    return " and ".join(there)
+    return "" if _is_collection(folder) else " and ".join(there)
+
+
+def _is_collection(folder: Folder) -> bool:
+    try:
+        return is_mixed(folder.top())
+    except ReadError:
+        return False
 
 
 def _has_weights(folder: Folder) -> bool:
