@@ -17,6 +17,9 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
+from inspector.cam.describe import Setting
+from inspector.cam.spec import MapRequest
+from inspector.cam.sweeping.maps import map_pictures
 from inspector.cam.sweeping.run import Running
 from inspector.compare.diff import compare_checkpoints
 from inspector.errors import ReadError
@@ -33,6 +36,9 @@ from inspector.sweep.run import sweep
 from inspector.sweep.store import open_store
 from inspector.weights.measure import read_tensors
 from sample_models.labelled import write_labelled
+from tests.cam.test_map_pieces import MODEL as MAPPED
+from tests.cam.test_map_pieces import pictures
+from tests.cam.test_map_pieces import told as told_of_maps
 from tests.evaluate.works import loading
 from tests.giants.test_pairs import files, opened, told
 from tests.lint.test_check import folder, request_of
@@ -40,7 +46,7 @@ from tests.sweep.test_run import WANTED, pieces_of
 from tests.sweep.works import Square, calls, lost
 
 Client = pytest.importorskip("distributed").Client
-__all__ = ["files", "folder"]
+__all__ = ["files", "folder", "pictures"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -135,6 +141,30 @@ def test_pictures_scored_on_a_cluster_give_the_same_bytes(dask: Dask, tmp_path: 
         found = score_model(ready, folders, running, progress=killing)[0]
     assert guest.poll() is not None and not found.unread
     assert found.values.tobytes() == once.tobytes()
+
+
+def test_heat_maps_made_on_a_cluster_are_the_same_bytes(dask: Dask, pictures: list[Path], thorough: bool) -> None:
+    """The same of maps: heat, scores and findings to the last bit, the one picture that is none told."""
+    if not thorough:
+        pytest.skip("make thorough")
+    ready = loading(MAPPED)()
+    setting = Setting(preprocessing=ready.preprocessing, categories=ready.class_names)
+    torch.set_num_threads(1)
+    running = Running(piece=4)
+    once = told_of_maps(list(map_pictures(ready, pictures, MapRequest(), setting, running)))
+    guest = dask.add_worker()
+    with Client(dask.address, set_as_default=False) as client:
+        client.wait_for_workers(3, timeout=60)
+
+    def killing(done: int, total: int | None, note: str) -> None:
+        if done and guest.poll() is None:
+            dask.kill(guest)
+
+    with engine_of(dask.address) as engine:
+        running = replace(running, engine=engine, reopen=loading(MAPPED))
+        found = list(map_pictures(ready, pictures, MapRequest(), setting, running, progress=killing))
+    assert guest.poll() is not None
+    assert told_of_maps(found) == once and len(once) == 9
 
 
 def test_two_checkpoints_compared_on_a_cluster_give_the_report_of_one_pass(
