@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from safetensors.numpy import save
@@ -29,6 +29,7 @@ from inspector.remote.buckets import BucketFile
 from inspector.survey.described import DESCRIBED
 from inspector.survey.survey import How, plan_places
 from inspector.survey.swept import QUESTION, UnitRows, data_of, facts_of, pieces_of, rows_of
+from inspector.sweep.piece import Piece
 from inspector.sweep.store import ResultStore, open_store
 
 Answer = TypeVar("Answer")
@@ -82,23 +83,30 @@ def _request() -> CheckRequest:
 
 def _fill(store: ResultStore, listed: Sequence[BucketFile], beside: Path) -> None:
     """What reading each would have kept: the result of one, under the name of every other."""
-    reading = reading_of(_request(), digests=True)
     alone = open_store(str(beside / "alone"))
     _audit(alone, [_Listed(address=_PLACE, size=len(_BYTES), tags=(("ETag", "1"),))])
     (_, text), *_ = alone.texts("results", QUESTION)
     (_, aside), *_ = alone.texts("results", DESCRIBED)
     row, aside = text.split(b"\t")[1].strip(), aside.split(b"\t")[1].strip()
     assert _PLACE.encode() in row and data_of(rows_of(row)) == row and isinstance(rows_of(row), UnitRows)
-    pieces = pieces_of(plan_places((), reading.limits, remote=listed).units, facts_of(reading))
+    pieces = _pieces(listed)
     for start in range(0, len(pieces), _BATCH):
         some = [(piece.key, piece.item.path.encode()) for piece in pieces[start : start + _BATCH]]
         store.put(DESCRIBED, [(key, aside.replace(_PLACE.encode(), path)) for key, path in some])
         store.put(QUESTION, [(key, row.replace(_PLACE.encode(), path)) for key, path in some])
 
 
+def _pieces(listed: Sequence[BucketFile]) -> Sequence[Piece[Any]]:
+    reading = reading_of(_request(), digests=True)
+    return pieces_of(plan_places((), reading.limits, remote=listed).units, facts_of(reading))
+
+
 def _audited(what: str, store: ResultStore, listed: Sequence[BucketFile]) -> None:
+    keys = {piece.key for piece in _pieces(listed)}
+    before = sum(1 for _ in store.load(QUESTION, keys))
     files = _timed(what, lambda: _audit(store, listed))
-    assert files == len(listed)
+    assert files == len(listed) and sum(1 for _ in store.load(QUESTION, keys)) == len(keys)
+    print(f"{len(keys) - before} results more in the store")
 
 
 def _audit(store: ResultStore, listed: Sequence[BucketFile]) -> int:
