@@ -1,6 +1,6 @@
 """Three servers over one store behind a balancer, many visitors, one server killed each minute: what is lost?
 
-    python -m benchmarks.load.replicas [--visitors 24] [--minutes 5]
+    python -m benchmarks.load.replicas [--visitors 24] [--minutes 5] [--reads 4]
 
 The visitors speak Streamlit's messages over sockets (`benchmarks/load/visitor.py`); their pages hold to one server by
 their cookie, their uploads go to the servers in turn. A server is ended with SIGKILL, its broker and workers with it
@@ -80,13 +80,18 @@ class Told:
         self.cut = self.uploads = self.pages = 0
 
 
-def visit(proxy: Proxy, replicas: Replicas, number: int, foreign: list[str], until: float, told: Told) -> None:
-    """One visitor with a file of its own after the other; every earlier one is asked for again."""
+def visit(
+    proxy: Proxy, replicas: Replicas, number: int, foreign: list[str], until: float, told: Told, reads: float
+) -> None:
+    """One visitor with a file of its own after the other; every earlier one is asked for again. reads: seconds that it
+    stays on a page, in the mean."""
     visitor = Visitor(proxy.port, number, foreign)
     rng = np.random.default_rng(number)
     # What only this file's content tells: the overview says how many parameters there are.
     rows = 500 + number
     had: list[tuple[str, str]] = []
+    # Nobody comes at the same moment as all others.
+    time.sleep(float(rng.uniform(0, 2 * reads)))
     while time.monotonic() < until:
         try:
             _show(visitor, {}, "", told, replicas)
@@ -97,7 +102,7 @@ def visit(proxy: Proxy, replicas: Replicas, number: int, foreign: list[str], unt
                     _show(visitor, {"file": digest, "name": known}, page, told, replicas)
                     if visitor.errors() or (page == _PAGES[0] and not _says(visitor, f"{500 * rows:,}")):
                         told.lost.append(f"{known} on {page}: {visitor.errors()}")
-                    _stay(visitor, float(rng.uniform(2, 6)))
+                    _stay(visitor, float(rng.uniform(0.5, 1.5)) * reads)
         except Exception as error:  # noqa: BLE001 - whatever it is, it counts
             told.lost.append(f"visitor {number}: {type(error).__name__} {error}")
     visitor.close()
@@ -171,6 +176,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--visitors", type=int, default=24)
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--reads", type=float, default=4.0)
     asked = parser.parse_args()
     told, turns = Told(), count()
     os.environ[TOKEN] = token = "the-token-of-this-run"
@@ -189,7 +195,10 @@ def main() -> int:
         words = [f"visitor{number}turn" for number in range(asked.visitors)]
         until = time.monotonic() + 60 * asked.minutes
         threads = [
-            threading.Thread(target=visit, args=(proxy, replicas, n, [w for w in words if w != words[n]], until, told))
+            threading.Thread(
+                target=visit,
+                args=(proxy, replicas, n, [w for w in words if w != words[n]], until, told, asked.reads),
+            )
             for n in range(asked.visitors)
         ]
         for thread in threads:
