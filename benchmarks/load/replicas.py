@@ -98,11 +98,11 @@ def visit(
             name = f"visitor{number}turn{len(had)}.safetensors"
             had.append((_upload(visitor, save({"w": rng.standard_normal((rows, 500), np.float32)}), name, told), name))
             for digest, known in (had[-1], had[int(rng.integers(len(had)))]):
-                for page in _PAGES:
+                for page in _PAGES if time.monotonic() < until else ():
                     _show(visitor, {"file": digest, "name": known}, page, told, replicas)
                     if visitor.errors() or (page == _PAGES[0] and not _says(visitor, f"{500 * rows:,}")):
                         told.lost.append(f"{known} on {page}: {visitor.errors()}")
-                    _stay(visitor, float(rng.uniform(0.5, 1.5)) * reads)
+                    _stay(visitor, min(float(rng.uniform(0.5, 1.5)) * reads, until - time.monotonic()))
         except Exception as error:  # noqa: BLE001 - whatever it is, it counts
             told.lost.append(f"visitor {number}: {type(error).__name__} {error}")
     visitor.close()
@@ -198,6 +198,7 @@ def main() -> int:
             threading.Thread(
                 target=visit,
                 args=(proxy, replicas, n, [w for w in words if w != words[n]], until, told, asked.reads),
+                daemon=True,
             )
             for n in range(asked.visitors)
         ]
