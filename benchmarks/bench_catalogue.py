@@ -125,6 +125,15 @@ QUESTIONS: dict[str, Callable[[Catalogue], object]] = {
     "one file's tensors": lambda c: c.ask(
         "select name from tensors join files using (file) where path = 'zoo/0042/model-042042.safetensors'"
     ),
+    "files that call dangerous names": lambda c: c.ask("select count(*) from files where dangerous > 0"),
+    "tensors by format": lambda c: c.ask("select format, count(*) from files join tensors using (file) group by all"),
+    "tensors by name and shape": lambda c: c.ask(
+        "select name, shape, count(*) as held from tensors group by all order by held desc limit 20"
+    ),
+    "paths of a listing that are new": lambda c: c.ask(
+        "select count(*) from (select 'zoo/new/' || range as path from range(100000)) as listed anti join files "
+        "using (path)"
+    ),
     "--search model-04242": lambda c: questions.search(c, "model-04242", most=100),
     "--search q_proj": lambda c: questions.search(c, "q_proj", most=100),
     "--findings non-finite": lambda c: questions.with_finding(c, "non-finite", most=100),

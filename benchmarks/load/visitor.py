@@ -24,7 +24,7 @@ from websockets.sync.client import ClientConnection, connect
 TIMEOUT = 120.0
 # Of a server that asks for a key.
 TOKEN = "INSPECTOR_TOKEN"
-_TOKEN = re.compile(r'"token"\s*:\s*"([0-9a-f]+\.[0-9a-f]{64})"')
+_TOKEN = re.compile(r'"token"\s*:\s*"([0-9a-f]+\.[0-9a-f]{32})"')
 
 
 class _StayHere(urllib.request.HTTPRedirectHandler):

@@ -27,6 +27,7 @@ from inspector.architectures.match import (
 )
 from inspector.architectures.named_otherwise import check_claims
 from inspector.architectures.official import check_name, find_official
+from inspector.architectures.once import once_per_network
 from inspector.architectures.parts import name_part
 from inspector.architectures.structure.types import Structure
 from inspector.architectures.types import ArchitectureSpec, Candidate, Likeness, OfficialFile, Recognition
@@ -88,7 +89,7 @@ def _recognise(checkpoint: Checkpoint, state: StateDict | None, index: Index | N
     shapes = {tensor.name: tensor.shape for tensor in state.tensors}
     index = index or load_index()
     stated = stated_architectures(checkpoint, index)
-    ranked = [_with_claim(candidate, stated) for candidate in rank(shapes, index, stated)]
+    ranked = [_with_claim(candidate, stated) for candidate in _rank(shapes, index, tuple(stated))]
     official = find_official(checkpoint.origin, [name for c in ranked for name in _builders(c)])
     if official is None and not (ranked and ranked[0].exact):
         # Imported where something is left to find: the templates of all families cost time to load.
@@ -99,7 +100,7 @@ def _recognise(checkpoint: Checkpoint, state: StateDict | None, index: Index | N
         ranked = _official_first(ranked, official, index)
     named = _worth_showing(ranked)
     otherwise = _otherwise(named[0].spec, stated_settings(checkpoint)) if named else ()
-    likely = () if named or official is not None else alike(shapes, index)
+    likely = () if named or official is not None else tuple(_alike(shapes, index))
     misnamed = check_claims(checkpoint, state, named[0], index) if named else ()
     return Recognition(
         state_dict=state.path,
@@ -163,6 +164,10 @@ def rank(shapes: dict[str, Shape], index: Index, stated: Collection[str] = ()) -
         with_sentence(replace(compare(best.entry, best.view), twins=_labels(best, twins)), best.entry)
         for best, *twins in groups.values()
     ]
+
+
+_rank = once_per_network(rank)
+_alike = once_per_network(alike)
 
 
 def _labels(best: Fit, twins: Sequence[Fit]) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from inspector.cli.check_request import (
 from inspector.cli.ending import complain
 from inspector.cli.options import UNASKED_NBYTES, Json, StoreOption, Yes, progress_bar, show
 from inspector.errors import InspectorError, MissingLibrary, ReadError, UsageError
+from inspector.units import counted
 
 if TYPE_CHECKING:
     from inspector.evaluate.parts import EvaluationRun
@@ -67,6 +68,12 @@ OutOption = Annotated[
 CsvOption = Annotated[
     Path | None,
     typer.Option("--csv", metavar="FILE", help="Of an evaluation: write a table with a row for each picture."),
+]
+IntoOption = Annotated[
+    str,
+    typer.Option(
+        "--into", metavar="STORE", help="Copy what the stores keep into one; of heat maps that is all there is."
+    ),
 ]
 RunOption = Annotated[str, typer.Option("--run", metavar="ID", help="Which run, where the stores hold several.")]
 
@@ -141,6 +148,7 @@ def audit(
 def merge_parts(
     stores: Stores,
     run: RunOption = "",
+    into: IntoOption = "",
     catalogue: CatalogueOption = "",
     fail_on: LeastSevere = None,
     select: Select = None,
@@ -156,11 +164,13 @@ def merge_parts(
     json: Json = False,
 ) -> int:
     """The report of an audit or an evaluation whose parts ran apart, from their stores alone; it says which are
-    missing."""
+    missing. With --into one store has the results of all, those of heat maps too."""
     from inspector.lint.audit import merge_parts as merged
     from inspector.sweep.store import existing_store
 
     opened = [existing_store(one) for one in stores]
+    if into and _gathered(opened, into):
+        return 0
     evaluation = _evaluation_of(opened, run)
     if evaluation is not None:
         return _merge_evaluation(opened, evaluation, out, csv, as_json=json)
@@ -175,6 +185,22 @@ def merge_parts(
     if catalogue or len(stores) == 1:
         _bring_up_to_date(opened, catalogue or stores[0])
     return int(checked.report.failed)
+
+
+def _gathered(stores: Sequence[ResultStore], into: str) -> bool:
+    """Copy what they keep, and say so. Whether that is all that can be done: no run in them has a report."""
+    from inspector.evaluate.parts import evaluation_runs
+    from inspector.lint.audit import runs_of
+    from inspector.sweep.gather import gather
+    from inspector.sweep.store import open_store
+
+    target = open_store(into)
+    came = gather(stores, target)
+    complain(f"{counted(came, 'part')} of results came into {target.shown}.")
+    for store in stores:
+        if store.damaged:
+            complain(f"What is damaged in {store.shown} stayed behind, first {store.damaged[0]}.")
+    return not evaluation_runs(stores) and not runs_of(stores)
 
 
 def _evaluation_of(stores: Sequence[ResultStore], run: str) -> EvaluationRun | None:

@@ -42,6 +42,8 @@ from inspector.units import counted, human_bytes
 _RUN_DIGITS = 12
 _WRITTEN = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 _NAMED = 3
+# Of one folder. A check of what an upload holds ends earlier; a fleet is its operator's own.
+_MOST_FILES = 10_000_000
 # The latest time that a store knows of. Clocks of one network differ by less than so many seconds.
 _CLOCK = "clock.json"
 _CLOCK_SECONDS = 60
@@ -130,7 +132,7 @@ def audit(
     remote = list_all(addresses, reading.limits)
     if most_nbytes is not None:
         _check_cost(request, remote, most_nbytes)
-    plan = plan_places(places_of(request), reading.limits, git=request.git, remote=remote)
+    plan = plan_places(places_of(request), reading.limits, git=request.git, most=_MOST_FILES, remote=remote)
     unkept: list[tuple[str, UnitRows]] = []
     survey = survey_plan(
         plan,

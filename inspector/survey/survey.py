@@ -135,10 +135,12 @@ def plan_places(
     *,
     git: bool = True,
     links: bool = True,
+    most: int | None = None,
     remote: Sequence[RemoteFile] = (),
 ) -> Plan:
-    """What would be opened, the remote files after the others. Raises as `survey_places`."""
-    units, skipped, incomplete = _units(places, limits, git=git, links=links)
+    """What would be opened, the remote files after the others. most: files of one folder, see `Walk`. Raises as
+    `survey_places`."""
+    units, skipped, incomplete = _units(places, limits, git=git, links=links, most=most)
     with without_collecting():
         units += [Unit(path=file.address, place=_NOWHERE, remote=file) for file in remote]
     name = (places[0].where.name or str(places[0].where)) if places else remote[0].address if remote else "."
@@ -176,7 +178,7 @@ def survey_plan(
 
 
 def _units(
-    places: Sequence[Place], limits: Limits, *, git: bool, links: bool
+    places: Sequence[Place], limits: Limits, *, git: bool, links: bool, most: int | None
 ) -> tuple[list[Unit], tuple[str, ...], bool]:
     """What is opened of all places, each once; what was left out; and whether files may lie there."""
     units: dict[str, Unit] = {}
@@ -185,7 +187,7 @@ def _units(
     for place in places:
         kind = kind_of_path(place.where)
         if kind is PathKind.FOLDER:
-            walk = Walk(place.where, limits, place.shown, git=git, links=links)
+            walk = Walk(place.where, limits, place.shown, git=git, links=links, most=most)
             found = walk.units
             skipped += walk.skipped()
             incomplete |= walk.incomplete

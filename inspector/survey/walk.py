@@ -60,12 +60,22 @@ class Walk:
 
     shown: what the root is called in front of the paths, "" for paths that are relative to it. git: look also at what
     git keeps for itself (`.git` with its HEAD), which nobody can commit anything into. links: open what links to files
-    elsewhere lead to; else each has a row that says so.
+    elsewhere lead to; else each has a row that says so. most: files that are looked at, else as many as of an archive.
     units: in order. incomplete: files may lie where nobody looked. Raises ReadError when root cannot be listed.
     """
 
-    def __init__(self, root: Path, limits: Limits, shown: str = "", *, git: bool = True, links: bool = True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        limits: Limits,
+        shown: str = "",
+        *,
+        git: bool = True,
+        links: bool = True,
+        most: int | None = None,
+    ) -> None:
         self.root = root
+        most = limits.members if most is None else most
         self._git = git
         self._follows = links
         self.shown = shown
@@ -78,8 +88,8 @@ class Walk:
         self._real = root.resolve()
         for here, below, names in os.walk(root, followlinks=False, onerror=self._unlisted):
             self._folder(Path(here), below, names)
-            if len(self.units) > limits.members:
-                self._leave_out(f"Everything after the first {limits.members:,} files.")
+            if len(self.units) > most:
+                self._leave_out(f"Everything after the first {most:,} files.")
                 break
 
     def skipped(self) -> tuple[str, ...]:

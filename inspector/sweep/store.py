@@ -19,6 +19,8 @@ from inspector.remote.buckets import is_bucket_address
 from inspector.sweep.blobs import Blobs, FolderBlobs, NoBlob
 from inspector.sweep.piece import KEY_DIGITS
 
+#: The folder of what is kept by keys.
+RESULTS = "results"
 _MARK = "store.json"
 _VERSION = 1
 _MOST_NBYTES = 512 << 20
@@ -63,7 +65,7 @@ class ResultStore:
         """Keep results, (key, data) of each, as one part. Raises ExportError; what was there stays whole."""
         text = b"".join(key.encode("ascii") + b"\t" + data + b"\n" for key, data in results)
         if text:
-            self.put_named("results", question, text)
+            self.put_named(RESULTS, question, text)
 
     def put_named(self, folder: str, name: str, text: bytes) -> str:
         """Keep any text under its digest; its name."""
@@ -86,17 +88,23 @@ class ResultStore:
     def load(self, question: str, wanted: Container[str]) -> Iterator[tuple[str, bytes]]:
         """What is kept of that, each key once. Memory: one part. Raises ReadError where the store cannot be read."""
         given: set[str] = set()
-        for _, text in self.texts("results", question):
+        for _, text in self.texts(RESULTS, question):
             for line in text.split(b"\n"):
                 key, tab, data = line[:KEY_DIGITS].decode("ascii", "replace"), line[KEY_DIGITS : KEY_DIGITS + 1], line
                 if tab == b"\t" and key in wanted and key not in given:
                     given.add(key)
                     yield key, data[KEY_DIGITS + 1 :]
 
-    def _text(self, place: str, data: bytes) -> bytes | None:
+    def is_whole(self, place: str, data: bytes) -> bool:
+        """Whether a part is what it was written as; else it is one of the damaged."""
         told = place.rpartition("-")[2].removesuffix(".gz")
-        if hashlib.sha256(data).hexdigest()[:32] != told:
-            self.damaged.append(place)
+        if hashlib.sha256(data).hexdigest()[:32] == told:
+            return True
+        self.damaged.append(place)
+        return False
+
+    def _text(self, place: str, data: bytes) -> bytes | None:
+        if not self.is_whole(place, data):
             return None
         try:
             stream = zlib.decompressobj(wbits=31)

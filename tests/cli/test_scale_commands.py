@@ -101,7 +101,7 @@ def arguments_of(line: str, places: Path) -> list[str]:
 
 def test_the_page_tells_of_each_command() -> None:
     assert {line.split()[1] for line in PLAIN} == {"audit", "merge-parts", "stats", "diff", "open", *PICTURES}
-    assert len(PLAIN) >= 10 and len(ARRAY) == 4
+    assert len(PLAIN) >= 10 and len(ARRAY) == 6
 
 
 @pytest.mark.parametrize("line", PLAIN)
@@ -147,3 +147,29 @@ def test_an_array_of_jobs_ends_in_one_evaluation(places: Path, capsys: pytest.Ca
     assert len(found) == 1 and run([*before, *found, out, where]) == 0
     assert "of 4 pictures" in capsys.readouterr().out
     assert (Path(where) / "scores.npy").is_file()
+
+
+def test_an_array_of_jobs_ends_in_one_store_of_heat_maps(
+    places: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share, merge = (line.replace("/16", "/2") for line in ARRAY if "/scratch/maps-" in line)
+    circles = places / "data" / "val" / "circle"
+    one = next(circles.iterdir())
+    for number in range(33):  # Two pieces, one for each part.
+        shutil.copy(one, circles / f"copy{number}{one.suffix}")
+    for number in ("1", "2"):
+        assert run(arguments_of(share.replace("$SLURM_ARRAY_TASK_ID", number), places)) == 0
+    command, stores, option, into = arguments_of(merge, places)
+    found = sorted(str(path) for path in Path(stores).parent.glob(Path(stores).name))
+    parts = sum(len(existing_store(one).blobs.names("results")) for one in found)
+    capsys.readouterr()
+    assert len(found) == 2 and run([command, *found, option, into]) == 0
+    assert f"{parts} parts of results came into" in capsys.readouterr().err
+
+    def nobody(*_: object, **__: object) -> None:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr(engines.Inline, "submit", nobody)
+    whole = next(line for line in PLAIN if line.startswith("inspector explain ") and "--csv" in line)
+    assert run(arguments_of(whole, places)) == 0
+    assert len((places / "audits" / "maps.csv").read_text().splitlines()) == 1 + len(list(circles.iterdir()))

@@ -14,10 +14,14 @@ from safetensors.torch import save_file
 
 from inspector.cli.main import run
 from inspector.errors import ReadError
+from inspector.limits import DEFAULT_LIMITS
+from inspector.lint import audit as auditing
+from inspector.lint import check as checking
 from inspector.lint.audit import audit, merge_parts, runs_of
 from inspector.lint.check import check
 from inspector.lint.report import CheckReport
 from inspector.survey import row as rows
+from inspector.survey.row import Reading
 from inspector.survey.survey import How
 from inspector.sweep.piece import Part
 from inspector.sweep.store import open_store
@@ -68,6 +72,23 @@ def test_an_audit_reports_what_a_check_does(fleet: Path, tmp_path: Path) -> None
     assert timeless(audit(request, how_of(tmp_path / "s")).report) == timeless(plain)
     assert timeless(audit(request, how_of(tmp_path / "p", jobs=2)).report) == timeless(plain)
     assert len(plain.files) == 20 and plain.failed
+
+
+def test_a_fleet_may_have_more_files_than_an_upload_and_not_any_number(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_of(fleet, base=fleet)
+    every = len(check(request).report.files)
+    small = replace(DEFAULT_LIMITS, members=5)
+    monkeypatch.setattr(checking, "reading_of", lambda *_, **__: Reading(limits=small))
+    monkeypatch.setattr(auditing, "reading_of", lambda *_, **__: Reading(limits=small))
+    cut = check(request).report
+    assert len(cut.files) < every and cut.skipped[0] == "Everything after the first 5 files." and cut.failed
+    whole = audit(request, how_of(tmp_path / "s")).report
+    assert len(whole.files) == every and not whole.skipped
+    monkeypatch.setattr(auditing, "_MOST_FILES", 7)
+    cut = audit(request, how_of(tmp_path / "s")).report
+    assert cut.skipped[0] == "Everything after the first 7 files." and cut.failed
 
 
 def test_nothing_is_read_twice_but_what_changed(fleet: Path, tmp_path: Path, opened: list[str]) -> None:

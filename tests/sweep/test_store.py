@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from inspector.errors import ExportError, ReadError, UsageError
+from inspector.sweep.gather import gather
 from inspector.sweep.piece import KEY_DIGITS, key_of
 from inspector.sweep.store import existing_store, open_store
 
@@ -98,3 +99,20 @@ def test_keys_are_of_the_question_and_all_facts() -> None:
     told = [key_of("a", 1, "x"), key_of("a", 1, "y"), key_of("b", 1, "x"), key_of("a", [1, "x"])]
     assert len(set(told)) == 4 and all(len(key) == KEY_DIGITS for key in told)
     assert key_of("a", 1, "x") == told[0]
+
+
+def test_several_stores_become_one_without_what_is_damaged(tmp_path: Path) -> None:
+    first, second, into = (open_store(str(tmp_path / name)) for name in ("a", "b", "c"))
+    one, two, three = (KEY_DIGITS * digit for digit in "123")
+    first.put("maps", [(one, b'"1"')])
+    first.put("maps", [(two, b'"2"')])
+    second.put("maps", [(two, b'"2"')])
+    second.put("rows", [(three, b'"3"')])
+    assert gather((first, second), into) == 3 and gather((first, second), into) == 0
+    assert dict(into.load("maps", {one, two})) == {one: b'"1"', two: b'"2"'}
+    assert dict(into.load("rows", {three})) == {three: b'"3"'}
+    (damaged,) = (tmp_path / "b" / "results").glob("rows-*")
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    again = open_store(str(tmp_path / "d"))
+    assert gather((first, second), again) == 2 and second.damaged == [f"results/{damaged.name}"]
+    assert not dict(again.load("rows", {three}))

@@ -31,6 +31,8 @@ LEAST_PRECISION = 0.6
 LEAST_MATCHED = 5
 # A template never has many times the tensors of the file that it was solved from; bounds hostile numbering.
 MOST_TIMES = 4
+# What config.json calls its network under.
+NAMES = ("model_type", "architectures")
 
 
 Stated = Mapping[str, tuple[str, str]]  # key -> (text, where it stands)
@@ -61,7 +63,7 @@ def find_families(shapes: Mapping[str, Shape], families: Iterable[Family], state
         one = _look(family, shapes, inner, tails, stated or {})
         if one is not None:
             found.append(one)
-    said = [text.lower() for key, (text, _) in (stated or {}).items() if key in ("model_type", "architectures")]
+    said = [text.lower() for key, (text, _) in (stated or {}).items() if key in NAMES]
 
     def order(one: Found) -> tuple[object, ...]:
         named = any(f'"{word}"' in f'"{text}"' for word in one.family.stated for text in said)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from inspector.architectures.families import FAMILIES
 from inspector.architectures.families.assume import assumed_clause
-from inspector.architectures.families.match import Found, Stated, find_families
+from inspector.architectures.families.contradictions import SIZES
+from inspector.architectures.families.match import NAMES, Found, Stated, find_families
 from inspector.architectures.families.specs import words_for
 from inspector.architectures.match import evidence_of, is_worth_naming, precision
+from inspector.architectures.once import once_per_network
 from inspector.architectures.types import Candidate
 from inspector.checkpoint.types import Shape
 
@@ -25,7 +28,7 @@ def with_families(ranked: Sequence[Candidate], shapes: Mapping[str, Shape], stat
     best = next((candidate for candidate in ranked if is_worth_naming(candidate)), None)
     if best is not None and best.exact:
         return list(ranked)
-    found = [_in_words(one) for one in find_families(shapes, FAMILIES, stated)]
+    found = _find(shapes, tuple((key, stated[key]) for key in stated if key in _keys()))
     if not found:
         return list(ranked)
     first = found[0]
@@ -34,6 +37,19 @@ def with_families(ranked: Sequence[Candidate], shapes: Mapping[str, Shape], stat
     if precision(best) >= KNOWN:
         return list(ranked)
     return sorted([*ranked, *found], key=lambda candidate: -candidate.score)
+
+
+def _found(shapes: Mapping[str, Shape], stated: tuple[tuple[str, tuple[str, str]], ...]) -> list[Candidate]:
+    return [_in_words(one) for one in find_families(shapes, FAMILIES, dict(stated))]
+
+
+_find = once_per_network(_found)
+
+
+@lru_cache(maxsize=1)
+def _keys() -> frozenset[str]:
+    """What any family looks at of what is stated. A training's own ("epoch") is another in every file."""
+    return frozenset((*NAMES, *SIZES, *(key for family in FAMILIES for one in family.assumes for key in one.stated)))
 
 
 def _in_words(one: Found) -> Candidate:
