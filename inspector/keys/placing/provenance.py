@@ -90,6 +90,11 @@ LIBRARIES: tuple[Library, ...] = (
         tokens=(r"\.attention\.w[qkvo]\.weight$", r"\.feed_forward\.w0\.weight$", r"\.(attention|ffn)_norm\.weight$"),
     ),
     Library(
+        id="fairseq",
+        title="fairseq",
+        alone=(r"(^|\.)sentence_encoder\.layers\.0\.self_attn_layer_norm\.weight$",),
+    ),
+    Library(
         id="clip",
         title="OpenAI's CLIP or open_clip",
         tokens=(
@@ -147,6 +152,17 @@ def is_from_the_right(ours: Leaf, theirs: Leaf, writer: Library | None, reader: 
     return (is_projection(ours.name, writer) and theirs.name.endswith(".weight")) or (
         is_projection(theirs.name, reader) and ours.name.endswith(".weight")
     )
+
+
+def said_by(writers: Iterable[str], names: Iterable[str]) -> Library | None:
+    """The library that a file's own metadata name as its writer, where no name in it is one that it never writes.
+
+    writers: what the metadata say under "format" and "framework". transformers' Flax classes and safetensors.flax write
+    "flax"; what other libraries store otherwise is said by their names.
+    """
+    library = _BY_ID["flax"]
+    known = "flax" in {writer.strip().lower() for writer in writers}
+    return library if known and not shown_in(shapes_of_names(names), library.never) else None
 
 
 def written_by(names: Iterable[str]) -> Library | None:

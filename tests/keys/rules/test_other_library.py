@@ -12,6 +12,7 @@ from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import Evidence
 from inspector.readers import open_checkpoint
+from tests.keys.conftest import saved_checkpoint
 from tests.raw import prove_bytes
 
 # (torchvision's, timm's, torchvision's names by timm's as the two libraries' sources have them)
@@ -127,3 +128,85 @@ def test_another_depth_or_width_is_not_forced(file_of):
 def test_a_target_of_its_own_library_needs_nothing(file_of):
     for name in ("torchvision/vit_b_16", "timm/swin_tiny_patch4_window7_224", "torchvision/vgg11_bn"):
         assert diagnose(file_of(names(name)), parse_target(name)).plan.rules == ()
+
+
+KERAS_LEAVES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
+
+
+def small_resnet(biases=True):
+    """torchvision's names of a ResNet with bottlenecks, two stages, with random numbers."""
+    torch.manual_seed(0)
+    state = {}
+
+    def conv(name, *shape):
+        state[f"{name}.weight"] = torch.randn(shape)
+        if biases:
+            state[f"{name}.bias"] = torch.randn(shape[0])
+
+    def norm(name, width):
+        state.update({f"{name}.{leaf}": torch.randn(width) for leaf in KERAS_LEAVES})
+
+    conv("conv1", 4, 3, 7, 7)
+    norm("bn1", 4)
+    for stage, (width, middle, out) in {1: (4, 4, 16), 2: (16, 8, 32), 3: (32, 8, 32), 4: (32, 8, 32)}.items():
+        for block in range(2):
+            here = f"layer{stage}.{block}"
+            for n, shape in enumerate(
+                ((middle, width if not block else out, 1, 1), (middle, middle, 3, 3), (out, middle, 1, 1)), 1
+            ):
+                conv(f"{here}.conv{n}", *shape)
+                norm(f"{here}.bn{n}", shape[0])
+            if not block:
+                conv(f"{here}.downsample.0", out, width, 1, 1)
+                norm(f"{here}.downsample.1", out)
+    state |= {"fc.weight": torch.randn(5, 32), "fc.bias": torch.randn(5)}
+    return state
+
+
+def keras_of(state, end=""):
+    """The same as keras.applications.ResNet50 names and lays it out: conv2_block1_0_conv/kernel."""
+    made = {}
+    for name, tensor in state.items():
+        module, _, leaf = name.rpartition(".")
+        is_norm = "bn" in module or module.endswith("downsample.1")
+        if module == "fc":
+            own = "predictions"
+        elif module in ("conv1", "bn1"):
+            own = f"conv1_{'bn' if is_norm else 'conv'}"
+        else:
+            stage, block, part = module[5], int(module.split(".")[1]) + 1, module[-1]
+            part = "0" if "downsample" in module else part
+            own = f"conv{int(stage) + 1}_block{block}_{part}_{'bn' if is_norm else 'conv'}"
+        if is_norm:
+            leaf = KERAS_LEAVES[leaf]
+        elif leaf == "weight":
+            leaf = "kernel"
+            tensor = tensor.T if tensor.ndim == 2 else tensor.permute(2, 3, 1, 0)
+        made[f"{own}/{leaf}{end}"] = tensor.contiguous()
+    return made
+
+
+@pytest.mark.parametrize("end", ["", ":0"])
+def test_keras_applications_resnet_is_read_as_torchvisions_with_biases(end, target_of):
+    truth = small_resnet()
+    checkpoint = saved_checkpoint(keras_of(truth, end))
+    goal = target_of({name: tuple(tensor.shape) for name, tensor in truth.items()})
+    answers = {"transposed-convolution": "as-the-others"}
+    assert {q.id.partition(":")[0] for q in diagnose(checkpoint, goal).plan.ambiguities} <= answers.keys()
+    plan = diagnose(checkpoint, goal, choose=answers).plan
+    assert plan is not None and plan.complete and plan.rules[0].id == "other-library"
+    made = apply_plan(checkpoint, plan)
+    assert made.keys() == truth.keys() and all(torch.equal(made[name], tensor) for name, tensor in truth.items())
+
+
+def test_keras_applications_resnet_is_not_torchvisions_own(target_of):
+    # Its convolutions have no biases, and its strides stand elsewhere.
+    own = {name: tuple(tensor.shape) for name, tensor in small_resnet(biases=False).items()}
+    plan = diagnose(saved_checkpoint(keras_of(small_resnet())), target_of(own)).plan
+    assert plan is None or not plan.complete
+
+
+def test_torchvisions_resnet_is_not_written_as_keras(target_of):
+    theirs = {name: tuple(tensor.shape) for name, tensor in keras_of(small_resnet()).items()}
+    plan = diagnose(saved_checkpoint(small_resnet()), target_of(theirs)).plan
+    assert plan is None or "other-library" not in [use.id for use in plan.rules]
