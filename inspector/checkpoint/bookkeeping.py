@@ -8,6 +8,9 @@ COUNTERS = {
     "total_ops": "left behind by a FLOP counter",
     "total_params": "left behind by a FLOP counter",
     "n_averaged": "the counter of weight averaging",
+    "input_resolution": "a size that OpenAI's CLIP archives note beside the weights",
+    "context_length": "a size that OpenAI's CLIP archives note beside the weights",
+    "vocab_size": "a size that OpenAI's CLIP archives note beside the weights",
 }
 # A module's own state may belong to what it computes (quantisation in some libraries), so it identifies, and is kept.
 EXTRA_STATE = "_extra_state"

@@ -11,11 +11,12 @@ from benchmarks.conversions.pairs import (
     hf_vision,
     keras_applications,
     self_supervised,
+    t5,
     torchvision_timm,
 )
 from benchmarks.conversions.sides import Pair
 
 
 def all_pairs() -> Iterator[Pair]:
-    for group in (hf_vision, hf_text, torchvision_timm, detectors, self_supervised, flax, keras_applications):
+    for group in (hf_vision, hf_text, torchvision_timm, detectors, self_supervised, t5, flax, keras_applications):
         yield from group.pairs()

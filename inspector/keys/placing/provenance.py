@@ -48,6 +48,7 @@ LIBRARIES: tuple[Library, ...] = (
         alone=(
             r"^(params\.)+([A-Za-z0-9_]+\.)*(kernel|embedding)$",
             r"^batch_stats\.([A-Za-z0-9_]+\.)*(mean|var)$",
+            r"^target\.(encoder|decoder)\.([A-Za-z0-9_]+\.)*kernel$",
             r"(^|\.)(Dense|Conv|ConvTranspose|DenseGeneral)_0\.kernel$",
         ),
         never=_TORCH_NORMS,

@@ -1,6 +1,6 @@
 """The same network under another library's names: torchvision's vision transformers, Swins, ConvNeXts, VGGs and
-RegNets as timm calls them, fairseq's RoBERTas as transformers does, and back; Keras applications' ResNets as
-torchvision.
+RegNets as timm calls them, fairseq's RoBERTas as transformers does, and back; T5X's T5s as transformers does, Keras
+applications' ResNets as torchvision.
 
 One table per family, read from either side. It speaks only where it speaks for the whole file: every weight is named in
 the table's one spelling and every weight of the target in the other. What then differs (a head, a picture size, an
@@ -83,6 +83,49 @@ def _roberta(top: str) -> Dialect:
     )
 
 
+def _t5() -> Dialect:
+    """T5X's. Source: transformers convert_t5x_checkpoint_to_pytorch.py. Leaves keep their names here, too."""
+    rows: list[tuple[str, str]] = []
+    halves = (
+        ("encoder", (("attention", "attention", "SelfAttention"),)),
+        (
+            "decoder",
+            (("self", "self_attention", "SelfAttention"), ("cross", "encoder_decoder_attention", "EncDecAttention")),
+        ),
+    )
+    for half, attentions in halves:
+        layer, block = f"^{half}.layers_{{i}}.", f"^{half}.block.{{i}}.layer."
+        for n, (short, ours, theirs) in enumerate(attentions):
+            norm = short if short == "attention" else f"{short}_attention"
+            rows += [
+                (f"{layer}{ours}.", f"{block}{n}.{theirs}."),
+                (f"{layer}pre_{norm}_layer_norm.", f"{block}{n}.layer_norm."),
+            ]
+        last = len(attentions)
+        rows += [
+            (f"{layer}mlp.", f"{block}{last}.DenseReluDense."),
+            (f"{layer}pre_mlp_layer_norm.", f"{block}{last}.layer_norm."),
+        ]
+        bias = f"^{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight$"
+        rows += [(f"^{half}.relpos_bias.rel_embedding$", bias), (f"^{half}.{half}_norm.", f"^{half}.final_layer_norm.")]
+    names = (("query", "q"), ("key", "k"), ("value", "v"), ("out", "o"))
+    return Dialect(
+        id="T5s",
+        rows=(
+            ("/", "."),
+            ("^target.", "^"),
+            *rows,
+            *((f"Attention.{ours}.", f"Attention.{theirs}.") for ours, theirs in names),
+            ("^token_embedder.", "^shared."),
+            ("^decoder.logits_dense.", "^lm_head."),
+        ),
+        anchors=("target", "encoder.block.0."),
+        libraries=("T5X", "transformers"),
+        alone=frozenset({"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}),
+        one_way=True,
+    )
+
+
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         id="vision transformers",
@@ -161,6 +204,7 @@ DIALECTS: tuple[Dialect, ...] = (
     ),
     _roberta("encoder"),
     _roberta("decoder"),
+    _t5(),
     # keras.applications.resnet, the first version: its convolutions have biases, and a block's first one the stride.
     # Leaves keep their names, which vouch for their layout.
     Dialect(
@@ -183,7 +227,7 @@ DIALECTS: tuple[Dialect, ...] = (
     ),
 )
 # What a file's own leaves are compared as: kernel stays kernel for the rules about layouts.
-_LEAVES = {"kernel": "weight", "gamma": "weight", "beta": "bias"}
+_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "gamma": "weight", "beta": "bias"}
 _LEAVES |= {"moving_mean": "running_mean", "moving_variance": "running_var"}
 
 
@@ -338,8 +382,8 @@ RULE = Rule(
     title="Another library's names",
     says=(
         "Calls the parts of vision transformers, Swins, ConvNeXts, VGGs and RegNets as timm does where they are called "
-        "as in torchvision, or back, fairseq's RoBERTas as transformers does, or back, and Keras applications' ResNets "
-        "as torchvision does, where that gives every tensor of both sides a counterpart."
+        "as in torchvision, or back, fairseq's RoBERTas as transformers does, or back, T5X's T5s so, and Keras "
+        "applications' ResNets as torchvision does, where that gives every tensor of both sides a counterpart."
     ),
     cost=Cost.LOSSLESS,
     done="another library's names become the target's",

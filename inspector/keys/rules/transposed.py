@@ -65,7 +65,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     if turned:
         there = {link.target.name: link for link in left.settled}
         # While it is not answered, the plan shows what would be done, and is open.
-        told = all(_is_told(link, left) for link in turned) or any(has_bias(link, there) for link in turned)
+        told = any(_is_told(link, left) or has_bias(link, there) for link in turned)
         if not told and _ask_shapes(turned, left) == AS_IT_IS:
             return
         for link in turned:
