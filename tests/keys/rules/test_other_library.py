@@ -210,3 +210,75 @@ def test_torchvisions_resnet_is_not_written_as_keras(target_of):
     theirs = {name: tuple(tensor.shape) for name, tensor in keras_of(small_resnet()).items()}
     plan = diagnose(saved_checkpoint(small_resnet()), target_of(theirs)).plan
     assert plan is None or "other-library" not in [use.id for use in plan.rules]
+
+
+# (transformers' name below a layer, T5X's), for the halves' layers.
+T5_LAYERS = {
+    "encoder": (
+        ("0.SelfAttention", "attention", "qkvo"),
+        ("0.layer_norm", "pre_attention_layer_norm", ""),
+        ("1.DenseReluDense", "mlp", ("wi", "wo")),
+        ("1.layer_norm", "pre_mlp_layer_norm", ""),
+    ),
+    "decoder": (
+        ("0.SelfAttention", "self_attention", "qkvo"),
+        ("0.layer_norm", "pre_self_attention_layer_norm", ""),
+        ("1.EncDecAttention", "encoder_decoder_attention", "qkvo"),
+        ("1.layer_norm", "pre_cross_attention_layer_norm", ""),
+        ("2.DenseReluDense", "mlp", ("wi", "wo")),
+        ("2.layer_norm", "pre_mlp_layer_norm", ""),
+    ),
+}
+T5_WORDS = {"q": "query", "k": "key", "v": "value", "o": "out"}
+
+
+def t5(width=6, heads=3, buckets=8):
+    """(transformers' state dict, T5X's) of one network whose matrices are square but for the MLP's."""
+    torch.manual_seed(0)
+    ours, theirs = {"shared.weight": torch.randn(11, width)}, {}
+    theirs["target/token_embedder/embedding"] = ours["shared.weight"]
+    for half, parts in T5_LAYERS.items():
+        ours[f"{half}.embed_tokens.weight"] = ours["shared.weight"]
+        bias = ours[f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = torch.randn(
+            buckets, heads
+        )
+        theirs[f"target/{half}/relpos_bias/rel_embedding"] = bias.T.contiguous()
+        for n in range(2):
+            for one, other, inner in parts:
+                for name in inner:
+                    shape = {"wi": (10, width), "wo": (width, 10)}.get(name, (width, width))
+                    tensor = ours[f"{half}.block.{n}.layer.{one}.{name}.weight"] = torch.randn(shape)
+                    own = f"target/{half}/layers_{n}/{other}/{T5_WORDS.get(name, name)}/kernel"
+                    theirs[own] = tensor.T.contiguous()
+                if not inner:
+                    norm = ours[f"{half}.block.{n}.layer.{one}.weight"] = torch.randn(width)
+                    theirs[f"target/{half}/layers_{n}/{other}/scale"] = norm
+        norm = ours[f"{half}.final_layer_norm.weight"] = torch.randn(width)
+        theirs[f"target/{half}/{half}_norm/scale"] = norm
+    return ours, theirs
+
+
+T5_TIES = {"ties": (("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),)}
+
+
+def test_t5x_is_read_as_transformers(target_of):
+    ours, theirs = t5()
+    checkpoint = saved_checkpoint(theirs)
+    plan = diagnose(checkpoint, target_of({n: tuple(t.shape) for n, t in ours.items()}, **T5_TIES)).plan
+    assert plan is not None and plan.complete and not plan.ambiguities and plan.rules[0].id == "other-library"
+    made = apply_plan(checkpoint, plan)
+    assert made.keys() == ours.keys() and all(torch.equal(made[name], tensor) for name, tensor in ours.items())
+
+
+def test_a_square_table_of_t5x_is_asked_about(target_of):
+    # As many heads as buckets: nothing tells whether (heads, buckets) was turned by whoever made the file.
+    ours, theirs = t5(heads=8)
+    plan = diagnose(saved_checkpoint(theirs), target_of({n: tuple(t.shape) for n, t in ours.items()}, **T5_TIES)).plan
+    assert plan is not None and [q.id.partition(":")[0] for q in plan.ambiguities] == ["transposed"]
+
+
+def test_t5x_with_a_layer_more_is_not_forced(target_of):
+    ours, theirs = t5()
+    fewer = {name: tuple(t.shape) for name, t in ours.items() if not name.startswith("decoder.block.1.")}
+    plan = diagnose(saved_checkpoint(theirs), target_of(fewer, **T5_TIES)).plan
+    assert plan is None or "other-library" not in [use.id for use in plan.rules]
