@@ -1,7 +1,7 @@
 """T5 as its authors' T5X writes it, beside transformers: one way, since T5X is no torch module.
 
 The names are those that transformers' convert_t5x_checkpoint_to_pytorch.py reads; the network inside is transformers'
-own, written down under them: kernels (in, out), the relative positions (heads, buckets), one tensor per matrix and layer.
+own, written down under them: kernels (in, out), relative positions (heads, buckets), a tensor per matrix and layer.
 """
 
 from __future__ import annotations
