@@ -15,7 +15,7 @@ def line(row: Row, *, verbose: bool = False) -> str:
         f"{row.result:<20} {row.pair}: {row.ours} -> {row.theirs}: {row.tensors} tensors, {row.by_name} as named, "
         f"{row.by_law} by law, {row.by_words} by words, {row.by_table} by table; {differs}{helped}"
     )
-    good = row.result in (Result.EQUAL, Result.ANSWERED)
+    good = row.result in (Result.EQUAL, Result.ANSWERED, Result.RIGHTLY_NOT)
     more = f"\n    {row.says}\n    rules: {', '.join(row.rules)}" if verbose or not good else ""
     return text + more
 

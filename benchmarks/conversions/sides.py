@@ -63,7 +63,8 @@ class Pair:
     person would say; a question that is not among them is answered by trying every option.
     partial: the file holds a part of the target, and only that part is compared ("the head is missing").
     same: what is set alike on both sides because no file holds it. rounds: by how much answers may differ in float64,
-    where one of the two takes a step in float32 in any case.
+    where one of the two takes a step in float32 in any case. impossible: why no weights of the target give the file's
+    answers, or nothing says which; then a plan that calls itself complete is the mistake.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Pair:
     partial: bool = False
     same: str = ""
     rounds: float = 1e-9
+    impossible: str = ""
 
 
 def picture(size: int, channels: int = 3, batch: int = 2) -> Callable[[], Tensor]:

@@ -9,7 +9,7 @@ import re
 import zlib
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 _SCALES = re.compile(r"(gamma|lambda|layer_scale|layerscale)", re.IGNORECASE)
 _NOT_TRAINED = re.compile(r"(num_batches_tracked|position_ids|token_type_ids|relative_position_index|_index$|mask$)")
@@ -23,21 +23,24 @@ def randomise(model: nn.Module, seed: int, fixed: tuple[str, ...] = ()) -> None:
         for name, tensor in named:
             if not tensor.is_floating_point() or name not in kept or _NOT_TRAINED.search(name) or name.endswith(fixed):
                 continue
-            chance = torch.Generator().manual_seed(zlib.crc32(f"{name} {seed}".encode()))
-            last = name.rpartition(".")[2]
-            noise = torch.randn(tensor.shape, generator=chance)
-            if last == "running_var":
-                made = noise.abs() + 0.5
-            elif "logit_scale" in last:
-                made = 1 + 0.3 * noise
-            elif last == "running_mean" or last.endswith("bias"):
-                made = 0.3 * noise
-            elif _SCALES.search(last) or (tensor.ndim < 2 and last in ("weight", "g", "scale")):
-                made = 1 + 0.3 * noise
-            elif tensor.ndim < 2:
-                made = 0.3 * noise
-            elif "pos" in last or "token" in last or "table" in last or "embed" in name:
-                made = 0.7 * noise
-            else:
-                made = noise * (tensor[0].numel() ** -0.5)
-            tensor.copy_(made)
+            tensor.copy_(random_like(name, tensor, seed))
+
+
+def random_like(name: str, tensor: Tensor, seed: int) -> Tensor:
+    """Numbers for the tensor of this name, (out, in, ...)."""
+    chance = torch.Generator().manual_seed(zlib.crc32(f"{name} {seed}".encode()))
+    last = name.rpartition(".")[2]
+    noise = torch.randn(tensor.shape, generator=chance)
+    if last == "running_var":
+        return noise.abs() + 0.5
+    if "logit_scale" in last:
+        return 1 + 0.3 * noise
+    if last == "running_mean" or last.endswith("bias"):
+        return 0.3 * noise
+    if _SCALES.search(last) or (tensor.ndim < 2 and last in ("weight", "g", "scale")):
+        return 1 + 0.3 * noise
+    if tensor.ndim < 2:
+        return 0.3 * noise
+    if "pos" in last or "token" in last or "table" in last or "embed" in name:
+        return 0.7 * noise
+    return noise * (tensor[0].numel() ** -0.5)

@@ -25,7 +25,7 @@ from inspector.keys.gathering import PARTS_APART, gathered_sets, say_gathered
 from inspector.keys.loading import access_of, loader_of, only_unpickles
 from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
-from inspector.keys.placing.layouts import written_elsewhere
+from inspector.keys.placing.layouts import writers_of, written_elsewhere
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.plain_load import halved, partly_lost, plain_load, uncopied
 from inspector.keys.plan import draft, group
@@ -54,11 +54,10 @@ def diagnose(
     """Compare one state dict of the file with the target, and plan the repair.
 
     state: which state dict; None takes the file's weights, says so when there are others, and asks where another set of
-    weights fits as well. accept: ids of
-    rules that may be applied although they are lossy or no name confirms them. choose: option by question id. partial:
-    places that nothing fills may stay at the model's initial value, if the rest is a part of it (`partial.py`); so may
-    those of tensors that the file does not hold whole (`cut_file.py`). names_alone: whether it holds them whole does
-    not matter. Raises UsageError for ids that mean nothing.
+    weights fits as well. accept: ids of rules that may be applied although they are lossy or no name confirms them.
+    choose: option by question id. partial: places that nothing fills may stay at the model's initial value, if the rest
+    is a part of it (`partial.py`); so may those of tensors that the file does not hold whole (`cut_file.py`).
+    names_alone: whether it holds them whole does not matter. Raises UsageError for ids that mean nothing.
     A file that cannot be repaired is an answer: `refusal` says why and `plan` is None.
     """
     report = _diagnose_all(checkpoint, target, state, accept, choose, partial, rules)
@@ -274,6 +273,7 @@ def _diagnose_one(
         questions=questions,
         ordered=state.ordered,
         written_elsewhere=written_elsewhere(checkpoint, state),
+        writers=writers_of(checkpoint),
     )
     context = Context(
         checkpoint=checkpoint,

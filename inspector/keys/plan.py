@@ -15,7 +15,7 @@ from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
 from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from
-from inspector.keys.placing.provenance import is_from_the_right, written_by
+from inspector.keys.placing.provenance import is_from_the_right, said_by, written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
@@ -34,11 +34,12 @@ def draft(
     questions: Questions,
     ordered: bool = True,
     written_elsewhere: bool = False,
+    writers: Sequence[str] = (),
 ) -> Draft:
     """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
 
     ordered: whether the file's container keeps the model's own order. written_elsewhere: whether it is another
-    library's.
+    library's. writers: what its metadata call the library.
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
     own_names = [leaf.name for leaf in leaves]
@@ -62,7 +63,8 @@ def draft(
     made.reshaped = [link for link in links if not _same_shape(link)]
     made.placed = [link for link in links if _same_shape(link)]
     made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
-    made.writer, made.reader = written_by(own_names), written_by(place.name for place in places)
+    made.writer = written_by(own_names) or said_by(writers, own_names)
+    made.reader = written_by(place.name for place in places)
     for link in made.reshaped:
         if not is_from_the_right(link.source, link.target, made.writer, made.reader):
             made.elsewhere |= shown_by(link.source, link.target)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -85,27 +87,6 @@ def _llama(tied: bool = False) -> Side:
     return Side(library=HF, build=build)
 
 
-def _t5(name: str, **options: Any) -> Side:
-    build = hf(
-        name,
-        "T5Config",
-        vocab_size=_WORDS,
-        d_model=48,
-        d_kv=12,
-        d_ff=96,
-        num_layers=2,
-        num_decoder_layers=2,
-        num_heads=4,
-        decoder_start_token_id=0,
-        **options,
-    )
-
-    def run(model: Any, ids: Tensor) -> Tensor:
-        return model(input_ids=ids, decoder_input_ids=ids.flip(1)).logits
-
-    return Side(library=HF, build=build, run=run)
-
-
 def _clips(width: int) -> tuple[Side, Side]:
     """width: of what both towers are projected to."""
 
@@ -156,6 +137,14 @@ def _clips(width: int) -> tuple[Side, Side]:
     return Side(library=HF, build=build_hf, run=run_hf), Side(library="open_clip", build=build_open, run=run_open)
 
 
+def _save_openai(model: Any, folder: Path) -> Path:
+    """The state dict of OpenAI's archives (here in float32): three numbers of the network as buffers."""
+    sizes = {"input_resolution": 32, "context_length": 16, "vocab_size": _WORDS}
+    state = model.state_dict() | {name: torch.tensor(number) for name, number in sizes.items()}
+    torch.save(state, folder / "openai.pt")
+    return folder / "openai.pt"
+
+
 def clip_ids() -> Tensor:
     ids = torch.randint(3, _WORDS - 1, (2, 16), generator=torch.Generator().manual_seed(9))
     ids[:, 11] = _WORDS - 1  # the end of the text has the largest number
@@ -185,4 +174,8 @@ def pairs() -> Iterator[Pair]:
     yield Pair(id="Llama", ours=_llama(), theirs=meta, answers={"rotary-halves": "heads-of-12"}, rounds=1e-5, **ids)
     for name, width in (("CLIP", 40), ("CLIP, square projection", 36)):
         one, two = _clips(width)
-        yield Pair(id=name, ours=one, theirs=two, input=picture(32), accept=accept, same="epsilon of the norms, GELU")
+        same = {"input": picture(32), "accept": accept, "same": "epsilon of the norms, GELU"}
+        yield Pair(id=name, ours=one, theirs=two, **same)
+        openai = replace(two, library="OpenAI", save=_save_openai, own=False, can_be_target=False)
+        yield Pair(id=name, ours=openai, theirs=one, both=False, **same)
+        yield Pair(id=name, ours=openai, theirs=two, both=False, **same)

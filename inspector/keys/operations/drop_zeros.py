@@ -1,4 +1,5 @@
-"""Rows of a tensor that are left out because they are zero, and have no place of their own: the bias of BEiT's keys."""
+"""Rows of a tensor that are left out because they are zero, and have no place of their own: the bias of BEiT's keys,
+RoBERTa's segments."""
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from inspector.checkpoint.raw_tensor import RawTensor
-from inspector.keys.operations.entry import Moment, Operation
+from inspector.keys.operations.entry import Moment, Operation, argument_of
 from inspector.keys.report import Step, StepKind
+
+# The argument where these rows are all that the tensor has: no other step takes it off the state dict then.
+WHOLE = "whole"
 
 
 def _check(step: Step, tensors: Mapping[str, RawTensor]) -> str:
@@ -28,6 +32,7 @@ def _lines(steps: Sequence[Step]) -> list[str]:
         lines += [
             f"if state[{step.source!r}][{step.rows[0]} : {step.rows[1]}].any():",
             f"    raise ValueError({f'{step.source} is not zero where it must be'!r})",
+            *([f"del state[{step.source!r}]"] if argument_of(step) == WHOLE else []),
         ]
     return lines
 
@@ -40,5 +45,5 @@ OPERATION = Operation(
     moment=Moment.FILE,
     lines=_lines,
     check=_check,
-    otherwise="The target's attention has no bias for its keys: this is another network.",
+    otherwise="The target adds nothing there, where this file does: this is another network.",
 )

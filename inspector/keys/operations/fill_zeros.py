@@ -24,7 +24,7 @@ def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
 
 def _lines(steps: Sequence[Step]) -> list[str]:
     return [
-        "# New, to be trained: zeros.",
+        "# These begin at zero.",
         *(f"state[{s.target!r}] = torch.zeros({s.shape!r}, dtype=torch.{argument_of(s)})" for s in steps),
     ]
 

@@ -22,6 +22,8 @@ from inspector.keys.placing.words import SAME_NUMBER, are_siblings, read, relati
 # Of so many tensors one may be in a layer that is only left over.
 _LEAST_TOLD = 5
 _NUMBER = re.compile(r"[0-9]+")
+# What makes no other head of one: a language model's lm_head is another author's head.
+_NOTHING_MORE = EMPTY | {"lm"}
 # What a layer is built of tells no two of a kind apart: mlp_head and fc_head.
 _KINDS = frozenset({"mlp", "fc", "conv", "norm", "final", "out", "proj", "layer", "block"})
 
@@ -147,7 +149,9 @@ def are_siblings_at_the_top(pair: Counterpart, ours: Path, theirs: Path) -> bool
         return not (one - other <= _KINDS or other - one <= _KINDS)
     more = one ^ other
     return (
-        "head" in one & other and (one < other or other < one) and any(x not in WORDS and x not in EMPTY for x in more)
+        "head" in one & other
+        and (one < other or other < one)
+        and any(x not in WORDS and x not in _NOTHING_MORE for x in more)
     )
 
 

@@ -167,5 +167,9 @@ def written_elsewhere(checkpoint: Checkpoint, state: StateDict) -> bool:
     in_pickle = checkpoint.format == "pickle" and any("numpy array" in tensor.note for tensor in state.tensors[:1])
     if checkpoint.format in _OTHER_FORMATS or in_pickle:
         return True
-    writers = {value.strip().lower() for key, value in checkpoint.own_metadata if key in ("format", "framework")}
-    return bool(writers & _OTHER_WRITERS)
+    return any(writer.strip().lower() in _OTHER_WRITERS for writer in writers_of(checkpoint))
+
+
+def writers_of(checkpoint: Checkpoint) -> list[str]:
+    """What a file's own metadata call the library that wrote it."""
+    return [value for key, value in checkpoint.own_metadata if key in ("format", "framework")]

@@ -48,6 +48,7 @@ LIBRARIES: tuple[Library, ...] = (
         alone=(
             r"^(params\.)+([A-Za-z0-9_]+\.)*(kernel|embedding)$",
             r"^batch_stats\.([A-Za-z0-9_]+\.)*(mean|var)$",
+            r"^target\.(encoder|decoder)\.([A-Za-z0-9_]+\.)*kernel$",
             r"(^|\.)(Dense|Conv|ConvTranspose|DenseGeneral)_0\.kernel$",
         ),
         never=_TORCH_NORMS,
@@ -88,6 +89,11 @@ LIBRARIES: tuple[Library, ...] = (
         title="Meta's Llama code",
         alone=(r"^(model\.)?tok_embeddings\.weight$",),
         tokens=(r"\.attention\.w[qkvo]\.weight$", r"\.feed_forward\.w0\.weight$", r"\.(attention|ffn)_norm\.weight$"),
+    ),
+    Library(
+        id="fairseq",
+        title="fairseq",
+        alone=(r"(^|\.)sentence_encoder\.layers\.0\.self_attn_layer_norm\.weight$",),
     ),
     Library(
         id="clip",
@@ -147,6 +153,17 @@ def is_from_the_right(ours: Leaf, theirs: Leaf, writer: Library | None, reader: 
     return (is_projection(ours.name, writer) and theirs.name.endswith(".weight")) or (
         is_projection(theirs.name, reader) and ours.name.endswith(".weight")
     )
+
+
+def said_by(writers: Iterable[str], names: Iterable[str]) -> Library | None:
+    """The library that a file's own metadata name as its writer, where no name in it is one that it never writes.
+
+    writers: what the metadata say under "format" and "framework". transformers' Flax classes and safetensors.flax write
+    "flax"; what other libraries store otherwise is said by their names.
+    """
+    library = _BY_ID["flax"]
+    known = "flax" in {writer.strip().lower() for writer in writers}
+    return library if known and not shown_in(shapes_of_names(names), library.never) else None
 
 
 def written_by(names: Iterable[str]) -> Library | None:

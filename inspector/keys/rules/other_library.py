@@ -1,5 +1,6 @@
 """The same network under another library's names: torchvision's vision transformers, Swins, ConvNeXts, VGGs and
-RegNets as timm calls them, and back.
+RegNets as timm calls them, fairseq's RoBERTas as transformers does, and back; T5X's T5s as transformers does, Keras
+applications' ResNets as torchvision.
 
 One table per family, read from either side. It speaks only where it speaks for the whole file: every weight is named in
 the table's one spelling and every weight of the target in the other. What then differs (a head, a picture size, an
@@ -24,17 +25,21 @@ Rows = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How torchvision and timm name one family. rows: in order; ^ is a name's beginning, $ its end, {i} a number.
+    """How two libraries name one family. rows: in order; ^ is a name's beginning, $ its end, {i} a number.
 
     {j} is a number, too, from 0, and {j+1} the same where the other library counts from 1.
 
-    Applied from torchvision to timm from the first row to the last, the other way from the last to the first.
-    anchors: beginnings of names that each of the two has.
+    Applied from the first library to the second from the first row to the last, the other way from the last to the
+    first. anchors: beginnings of names that each of the two has. alone: names of either that the other has no
+    counterpart of, which are other rules' matter. one_way: the second library's names are never read as the first's.
     """
 
     id: str
     rows: Rows
     anchors: tuple[str, str]
+    libraries: tuple[str, str] = ("torchvision", "timm")
+    alone: frozenset[str] = frozenset()
+    one_way: bool = False
 
 
 # What both call alike in every family.
@@ -47,6 +52,78 @@ def _stages(ours: str, theirs: str) -> Rows:
 
 def _between(ours: str, theirs: str) -> Rows:
     return tuple((ours.format(layer=2 * n), theirs.format(stage=n)) for n in range(1, 4))
+
+
+def _roberta(top: str) -> Dialect:
+    """fairseq's, whose hub files have it as a decoder. Source: transformers convert_roberta_original_pytorch_checkpoint
+    and fairseq models/roberta/model.py. What transformers has besides is a bias twice and an embedding of segments."""
+    ours, layer, theirs = f"^{top}.sentence_encoder.", "^roberta.encoder.layer.{i}.", "^roberta.embeddings."
+    return Dialect(
+        id="RoBERTas",
+        rows=(
+            (f"{ours}embed_tokens.", f"{theirs}word_embeddings."),
+            (f"{ours}embed_positions.", f"{theirs}position_embeddings."),
+            (f"{ours}layernorm_embedding.", f"{theirs}LayerNorm."),
+            (f"{ours}layers.{{i}}.", layer),
+            *((f"{layer}self_attn.{n[0]}_proj.", f"{layer}attention.self.{n}.") for n in ("query", "key", "value")),
+            (f"{layer}self_attn.out_proj.", f"{layer}attention.output.dense."),
+            (f"{layer}self_attn_layer_norm.", f"{layer}attention.output.LayerNorm."),
+            (f"{layer}fc1.", f"{layer}intermediate.dense."),
+            (f"{layer}fc2.", f"{layer}output.dense."),
+            (f"{layer}final_layer_norm.", f"{layer}output.LayerNorm."),
+            (f"^{top}.lm_head.", "^lm_head."),
+            ("^lm_head.weight$", "^lm_head.decoder.weight$"),
+        ),
+        anchors=(f"{top}.sentence_encoder.", "roberta.encoder.layer."),
+        libraries=("fairseq", "transformers"),
+        alone=frozenset(
+            {"roberta.embeddings.token_type_embeddings.weight", "lm_head.decoder.weight", "lm_head.decoder.bias"}
+            | {f"{top}.lm_head.weight"}
+        ),
+    )
+
+
+def _t5() -> Dialect:
+    """T5X's. Source: transformers convert_t5x_checkpoint_to_pytorch.py. Leaves keep their names here, too."""
+    rows: list[tuple[str, str]] = []
+    halves = (
+        ("encoder", (("attention", "attention", "SelfAttention"),)),
+        (
+            "decoder",
+            (("self", "self_attention", "SelfAttention"), ("cross", "encoder_decoder_attention", "EncDecAttention")),
+        ),
+    )
+    for half, attentions in halves:
+        layer, block = f"^{half}.layers_{{i}}.", f"^{half}.block.{{i}}.layer."
+        for n, (short, ours, theirs) in enumerate(attentions):
+            norm = short if short == "attention" else f"{short}_attention"
+            rows += [
+                (f"{layer}{ours}.", f"{block}{n}.{theirs}."),
+                (f"{layer}pre_{norm}_layer_norm.", f"{block}{n}.layer_norm."),
+            ]
+        last = len(attentions)
+        rows += [
+            (f"{layer}mlp.", f"{block}{last}.DenseReluDense."),
+            (f"{layer}pre_mlp_layer_norm.", f"{block}{last}.layer_norm."),
+        ]
+        bias = f"^{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight$"
+        rows += [(f"^{half}.relpos_bias.rel_embedding$", bias), (f"^{half}.{half}_norm.", f"^{half}.final_layer_norm.")]
+    names = (("query", "q"), ("key", "k"), ("value", "v"), ("out", "o"))
+    return Dialect(
+        id="T5s",
+        rows=(
+            ("/", "."),
+            ("^target.", "^"),
+            *rows,
+            *((f"Attention.{ours}.", f"Attention.{theirs}.") for ours, theirs in names),
+            ("^token_embedder.", "^shared."),
+            ("^decoder.logits_dense.", "^lm_head."),
+        ),
+        anchors=("target", "encoder.block.0."),
+        libraries=("T5X", "transformers"),
+        alone=frozenset({"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}),
+        one_way=True,
+    )
 
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -125,7 +202,33 @@ DIALECTS: tuple[Dialect, ...] = (
         ),
         anchors=("trunk_output.block1.", "s1.b1.conv1."),
     ),
+    _roberta("encoder"),
+    _roberta("decoder"),
+    _t5(),
+    # keras.applications.resnet, the first version: its convolutions have biases, and a block's first one the stride.
+    # Leaves keep their names, which vouch for their layout.
+    Dialect(
+        id="ResNets",
+        rows=(
+            ("/", "."),
+            (":0$", "$"),
+            ("^conv1_conv.", "^conv1."),
+            ("^conv1_bn.", "^bn1."),
+            *((f"^conv{n + 1}_block{{j+1}}_", f"^layer{n}.{{j}}._") for n in range(1, 5)),
+            ("._0_conv.", ".downsample.0."),
+            ("._0_bn.", ".downsample.1."),
+            ("._{i}_conv.", ".conv{i}."),
+            ("._{i}_bn.", ".bn{i}."),
+            ("^predictions.", "^fc."),
+        ),
+        anchors=("conv2_block1_1_conv", "layer1.0."),
+        libraries=("Keras", "torchvision"),
+        one_way=True,
+    ),
 )
+# What a file's own leaves are compared as: kernel stays kernel for the rules about layouts.
+_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "gamma": "weight", "beta": "bias"}
+_LEAVES |= {"moving_mean": "running_mean", "moving_variance": "running_var"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +257,8 @@ def _written(before: str, after: str) -> Written:
 
     def counted(found: re.Match[str]) -> str:
         number = str(int(found["j"]) + up)
-        return put.replace("{i}", found["i"]).replace("{j+1}", number).replace("{j}", number)
+        made = put.replace("{i}", found["i"]) if "{i}" in put else put
+        return made.replace("{j+1}", number).replace("{j}", number)
 
     number = "int(m['j']) + 1" if up > 0 else "int(m['j']) - 1"
     text = put.replace("{i}", "{m['i']}").replace("{j+1}", f"{{{number}}}").replace("{j}", f"{{{number}}}")
@@ -186,6 +290,8 @@ def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
         starts = tuple(row.pattern for row in _rows(number, True) if row.pattern.startswith("^"))
         if not any(name.startswith(own) for name in names) or any(name.startswith(other) for name in names):
             continue
+        if dialect.libraries[1] != "timm":
+            continue
         told = all(any(re.match(start, name) for start in starts) or name in _ALIKE for name in names)
         made = [translate(name, number, True) for name in names]
         if told and len(set(made)) == len(made):
@@ -196,17 +302,24 @@ def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     weights = [leaf for leaf in leaves if not is_counter(leaf)]
     theirs = {place.name: place for place in places if not is_counter(place)}
-    prefix = wrapper_of(weights)
+    wrapper = wrapper_of(weights)
     here, there = sorted(leaf.name for leaf in weights), sorted(theirs)
     for number, dialect in enumerate(DIALECTS):
-        for to_timm in (True, False):
+        for to_timm in (True, *([] if dialect.one_way else [False])):
             own, other = dialect.anchors if to_timm else dialect.anchors[::-1]
+            # What the library itself has before all its names is no wrapper.
+            prefix = "" if own.startswith(wrapper) else wrapper
             if not _any_begins(here, prefix + own) or not _any_begins(there, other) or _any_begins(there, own):
                 continue
-            made = {leaf.name: translate(leaf.name.removeprefix(prefix), number, to_timm) for leaf in leaves}
-            if not _speaks_for_all(weights, made, theirs):
+            made = {}
+            for leaf in leaves:
+                own_name = leaf.name.removeprefix(prefix)
+                made[leaf.name] = translate(own_name, number, to_timm)
+                if own_name in dialect.alone and made[leaf.name] not in theirs:
+                    made[leaf.name] = own_name
+            if not _speaks_for_all(weights, made, theirs, dialect.alone):
                 continue
-            names = ("torchvision", "timm") if to_timm else ("timm", "torchvision")
+            names = dialect.libraries if to_timm else dialect.libraries[::-1]
             move = Move(
                 RULE.id,
                 f"call the parts of {dialect.id} as {names[1]} does, not as {names[0]}",
@@ -230,14 +343,23 @@ def wrapper_of(weights: Sequence[Leaf]) -> str:
     return f"{first.pop()}." if len(first) == 1 and all("." in leaf.name for leaf in weights) else ""
 
 
-def _speaks_for_all(weights: Sequence[Leaf], made: dict[str, str], theirs: dict[str, Leaf]) -> bool:
+def _speaks_for_all(
+    weights: Sequence[Leaf], made: dict[str, str], theirs: dict[str, Leaf], alone: frozenset[str]
+) -> bool:
     """Whether every tensor gets a place of its own with as many dimensions, but for index buffers."""
     from inspector.keys.operations.computed import COMPUTED
 
     computed = {name for kind in COMPUTED.values() for name in kind.leaves} - {"bias"}
     names = [made[leaf.name] for leaf in weights if made[leaf.name].rpartition(".")[2] not in computed]
     there = {name for name in theirs if name.rpartition(".")[2] not in computed}
-    return len(set(names)) == len(names) and _with_one_bias(names) == _with_one_bias(there)
+    here = {name if name in there else _with_torchs_leaf(name) for name in names}
+    alone |= {made[name] for name in made.keys() & alone}
+    return len(here) == len(names) and _with_one_bias(here) - alone == _with_one_bias(there) - alone
+
+
+def _with_torchs_leaf(name: str) -> str:
+    module, dot, leaf = name.rpartition(".")
+    return f"{module}{dot}{_LEAVES.get(leaf, leaf)}"
 
 
 def _with_one_bias(names: Iterable[str]) -> set[str]:
@@ -247,7 +369,8 @@ def _with_one_bias(names: Iterable[str]) -> set[str]:
 
 def _phrases(use: RuleUse) -> tuple[Phrase, ...]:
     parameters = dict(use.parameters)
-    number, to_timm = int(parameters["dialect"]), parameters["to"] == "timm"
+    number = int(parameters["dialect"])
+    to_timm = parameters["to"] == DIALECTS[number].libraries[1]
     # Anywhere at a name's beginning, also behind the prefix that is dropped before.
     rows = "".join(f"\n        ({row.pattern!r}, {row.line})," for row in _rows(number, to_timm))
     line = f"for pattern, put in ({rows}\n    ):\n        key = re.sub(pattern, put, key)"
@@ -259,7 +382,8 @@ RULE = Rule(
     title="Another library's names",
     says=(
         "Calls the parts of vision transformers, Swins, ConvNeXts, VGGs and RegNets as timm does where they are called "
-        "as in torchvision, or back, where that gives every tensor of both sides a counterpart."
+        "as in torchvision, or back, fairseq's RoBERTas as transformers does, or back, T5X's T5s so, and Keras "
+        "applications' ResNets as torchvision does, where that gives every tensor of both sides a counterpart."
     ),
     cost=Cost.LOSSLESS,
     done="another library's names become the target's",

@@ -65,7 +65,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     if turned:
         there = {link.target.name: link for link in left.settled}
         # While it is not answered, the plan shows what would be done, and is open.
-        if not any(has_bias(link, there) for link in turned) and _ask_shapes(turned, left) == AS_IT_IS:
+        told = any(_is_told(link, left) or has_bias(link, there) for link in turned)
+        if not told and _ask_shapes(turned, left) == AS_IT_IS:
             return
         for link in turned:
             says = "(in, out) in the file, (out, in) in the target."
@@ -147,6 +148,11 @@ def _is_layer(link: Link, left: Leftovers) -> bool:
     """Whether a module that the file calls an embedding is a layer: a table has no bias, and is called one there."""
     bias = f"{own_name(link.target)[0]}.bias"
     return not may_be_table(link.target) or any(place.name == bias for place in left.target.tensors)
+
+
+def _is_told(link: Link, left: Leftovers) -> bool:
+    """Whether the library that wrote the file stores every matrix of this name (in, out)."""
+    return _proves_turned(voucher_of(link.source, link.target), {True}, left)
 
 
 def _proves_turned(voucher: Voucher, ways: set[bool], left: Leftovers) -> bool:

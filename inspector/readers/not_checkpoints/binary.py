@@ -22,9 +22,10 @@ _TENSORFLOW = (
     "Read it with TensorFlow, save the variables with numpy.savez and open that, or open the PyTorch checkpoint of the "
     "same model."
 )
-_KERAS = (
-    "Load it with Keras, save its weights with numpy.savez and open that, or open the PyTorch checkpoint of the same "
-    "model."
+KERAS_HINT = (
+    "Load it with Keras, save its weights under their paths and open that: "
+    'numpy.savez("weights.npz", **{w.path: w.numpy() for w in model.weights}). Or open the PyTorch checkpoint of the '
+    "same model."
 )
 _WORD = re.compile(rb"[A-Za-z][A-Za-z0-9_.]{1,60}")
 _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}$")
@@ -70,8 +71,12 @@ def _hdf5(source: ByteSource, head: bytes, name: str) -> InspectorError | None:
     if start is None:
         return None
     near = source.read(0, min(source.size, 1 << 16))
-    if any(word in near for word in (b"keras_version", b"layer_names", b"model_weights", b"_layer_checkpoint")):
-        return NotExamined(f"{name} is an HDF5 file with Keras weights (.h5), not a PyTorch checkpoint.", hint=_KERAS)
+    words = (b"keras_version", b"layer_names", b"model_weights", b"_layer_checkpoint")
+    # Keras 3 leaves no word of its own there, and lets nothing else end in .weights.h5.
+    if name.lower().endswith(".weights.h5") or any(word in near for word in words):
+        return NotExamined(
+            f"{name} is an HDF5 file with Keras weights (.h5), not a PyTorch checkpoint.", hint=KERAS_HINT
+        )
     return NotExamined(
         f"{name} is an HDF5 file, not a checkpoint.",
         hint="Keras weights and MATLAB 7.3 files are HDF5. Read it with h5py, save the arrays with numpy.savez and "
@@ -105,7 +110,8 @@ def _mapping(source: ByteSource, head: bytes, name: str) -> InspectorError | Non
         return None
     return UnknownFormat(
         f'{name} is MessagePack data that begins with "{key.decode()[:40]}", as Flax (JAX) saves parameters.',
-        hint="Read it with flax.serialization.msgpack_restore, save the arrays with numpy.savez and open that.",
+        hint="Read it with flax.serialization.msgpack_restore, make names of its paths with "
+        'flax.traverse_util.flatten_dict(..., sep="/"), save the arrays with numpy.savez and open that.',
     )
 
 

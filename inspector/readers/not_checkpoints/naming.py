@@ -10,7 +10,7 @@ from inspector.readers.archives.zip_directory import Directory, ends_as_archive,
 from inspector.readers.archives.zip_doubts import refuse_encrypted
 from inspector.readers.archives.zip_members import member_head
 from inspector.readers.folder import Folder
-from inspector.readers.not_checkpoints.binary import name_binary, name_raw
+from inspector.readers.not_checkpoints.binary import KERAS_HINT, name_binary, name_raw
 from inspector.readers.not_checkpoints.messages import messages
 from inspector.readers.not_checkpoints.signatures import PARTIAL_SUFFIXES, find_signature
 from inspector.readers.not_checkpoints.text import name_pointer, name_text
@@ -150,7 +150,7 @@ def name_special_zip(source: ByteSource, directory: Directory) -> InspectorError
     if not names:
         return UnknownFormat(f"{name} is an empty zip archive.", hint="The download or packing failed; get it again.")
     if any(n.endswith("model.weights.h5") for n in lower) or _says(source, directory, "config.json", _KERAS):
-        return NotExamined(f"{name} is a Keras model (.keras).", hint="Open the PyTorch checkpoint of the same model.")
+        return NotExamined(f"{name} is a Keras model (.keras).", hint=KERAS_HINT)
     if _says(source, directory, "schema.json", _SKOPS):
         return NotExamined(
             f"{name} is a skops archive of scikit-learn objects (.skops).", hint="Its schema names what a load imports."

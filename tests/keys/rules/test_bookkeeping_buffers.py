@@ -30,3 +30,31 @@ def test_missing_statistics_are_no_bookkeeping(file_of, target_of):
 def test_many_numbers_under_a_counters_name_need_acceptance(file_of, target_of):
     plan = diagnose(file_of(NET | {"bn.total_ops": (64, 64)}), target_of(NET)).plan
     assert plan.needs_accept == ("extra-tensors",)
+
+
+SIZES = {"input_resolution": (), "context_length": (), "vocab_size": ()}
+
+
+def test_the_sizes_in_clips_archives_are_left_out(file_of, target_of):
+    plan = diagnose(file_of(NET | SIZES), target_of(NET)).plan
+    assert plan.complete and {s.source for s in plan.steps if s.kind is StepKind.DROP} == set(SIZES)
+
+
+def test_they_do_not_hide_what_names_mean(file_of, target_of):
+    # Words place a whole file only: three numbers beside it are no part of the network.
+    ours = {f"visual.transformer.resblocks.0.{name}": (6,) for name in ("ln_1.weight", "ln_1.bias", "ln_2.weight")}
+    ours |= {"visual.transformer.resblocks.0.mlp.c_fc.weight": (8, 6), "visual.transformer.resblocks.0.ln_2.bias": (6,)}
+    names = {"visual.transformer.resblocks": "vision_model.layers", "ln_1": "layer_norm1", "ln_2": "layer_norm2"}
+    theirs = {}
+    for name, shape in ours.items():
+        for one, other in (names | {"c_fc": "fc1"}).items():
+            name = name.replace(one, other)
+        theirs[name] = shape
+    assert diagnose(file_of(ours), target_of(theirs)).plan.complete
+    plan = diagnose(file_of(ours | SIZES), target_of(theirs)).plan
+    assert plan.complete and not plan.ambiguities
+
+
+def test_a_size_that_the_target_has_is_not_made_up(file_of, target_of):
+    plan = diagnose(file_of(NET), target_of(NET | {"context_length": ()})).plan
+    assert plan is None or (not plan.complete and plan.missing == ("context_length",))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from inspector.architectures.targets import parse_target
 from inspector.keys.apply import apply_plan
@@ -106,3 +109,59 @@ def test_a_file_of_torch_with_such_words_is_left_alone(tmp_path):
     report, made = repaired(tmp_path, truth, torch_side())
     assert not any(use.id == "flax-collections" for use in report.plan.rules)
     assert all(torch.equal(made[n], t) for n, t in torch_side().items())
+
+
+def as_list():
+    """Three blocks of a list: (file, target), where Flax calls the list's second layer layer.layer_1."""
+    torch.manual_seed(0)
+    truth = {f"net.layer.{n}.dense.weight": torch.randn(7, 5) for n in range(3)}
+    truth |= {f"net.layer.{n}.dense.bias": torch.randn(7) for n in range(3)}
+    ours = {}
+    for name, tensor in truth.items():
+        own = re.sub(r"layer\.([0-9])", r"layer.layer_\1", name).replace("weight", "kernel")
+        ours[f"params.{own}"] = stored(tensor) if tensor.dim() == 2 else tensor
+    return ours, truth
+
+
+def test_a_list_that_flax_names_twice_is_the_list(tmp_path):
+    ours, truth = as_list()
+    assert "params.net.layer.layer_0.dense.kernel" in ours
+    report, made = repaired(tmp_path, ours, truth)
+    assert report.plan.complete and "flax-collections" in [use.id for use in report.plan.rules]
+    assert made.keys() == truth.keys() and all(torch.equal(made[n], t) for n, t in truth.items())
+
+
+def test_a_target_that_says_it_twice_as_well_keeps_it(tmp_path):
+    ours, truth = as_list()
+    twice = {name.replace("layer.", "layer.layer_", 1): tensor for name, tensor in truth.items()}
+    _, made = repaired(tmp_path, ours, twice)
+    assert made.keys() == twice.keys() and all(torch.equal(made[n], t) for n, t in twice.items())
+
+
+def without_biases():
+    torch.manual_seed(0)
+    return {"net.q.weight": torch.randn(WIDTH, WIDTH), "net.wi.weight": torch.randn(7, WIDTH)}
+
+
+@pytest.mark.parametrize(("written", "asked"), [("flax", False), ("pt", True), ("np", True)])
+def test_what_the_metadata_name_as_writer_decides_where_no_bias_does(tmp_path, written, asked):
+    truth = without_biases()
+    ours = {name.replace("weight", "kernel"): stored(tensor) for name, tensor in truth.items()}
+    save_file(ours, tmp_path / "a.safetensors", metadata={"format": written})
+    torch.save(truth, tmp_path / "b.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.safetensors")
+    plan = diagnose(checkpoint, parse_target(f"file:{tmp_path / 'b.pth'}", open_file=open_checkpoint)).plan
+    assert plan.complete is not asked and bool(plan.ambiguities) is asked
+    if not asked:
+        made = apply_plan(checkpoint, plan)
+        assert made.keys() == truth.keys() and all(torch.equal(made[n], t) for n, t in truth.items())
+
+
+def test_metadata_beside_names_of_torchs_norms_prove_nothing(tmp_path):
+    truth = without_biases() | {"net.bn.running_mean": torch.randn(3)}
+    ours = {name.replace("weight", "kernel"): stored(t) if t.dim() == 2 else t for name, t in truth.items()}
+    save_file(ours, tmp_path / "a.safetensors", metadata={"format": "flax"})
+    torch.save(truth, tmp_path / "b.pth")
+    checkpoint = open_checkpoint(tmp_path / "a.safetensors")
+    plan = diagnose(checkpoint, parse_target(f"file:{tmp_path / 'b.pth'}", open_file=open_checkpoint)).plan
+    assert plan.ambiguities

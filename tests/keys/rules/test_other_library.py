@@ -12,6 +12,7 @@ from inspector.keys.code import python_code
 from inspector.keys.diagnose import diagnose
 from inspector.keys.report import Evidence
 from inspector.readers import open_checkpoint
+from tests.keys.conftest import saved_checkpoint
 from tests.raw import prove_bytes
 
 # (torchvision's, timm's, torchvision's names by timm's as the two libraries' sources have them)
@@ -127,3 +128,157 @@ def test_another_depth_or_width_is_not_forced(file_of):
 def test_a_target_of_its_own_library_needs_nothing(file_of):
     for name in ("torchvision/vit_b_16", "timm/swin_tiny_patch4_window7_224", "torchvision/vgg11_bn"):
         assert diagnose(file_of(names(name)), parse_target(name)).plan.rules == ()
+
+
+KERAS_LEAVES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
+
+
+def small_resnet(biases=True):
+    """torchvision's names of a ResNet with bottlenecks, two stages, with random numbers."""
+    torch.manual_seed(0)
+    state = {}
+
+    def conv(name, *shape):
+        state[f"{name}.weight"] = torch.randn(shape)
+        if biases:
+            state[f"{name}.bias"] = torch.randn(shape[0])
+
+    def norm(name, width):
+        state.update({f"{name}.{leaf}": torch.randn(width) for leaf in KERAS_LEAVES})
+
+    conv("conv1", 4, 3, 7, 7)
+    norm("bn1", 4)
+    for stage, (width, middle, out) in {1: (4, 4, 16), 2: (16, 8, 32), 3: (32, 8, 32), 4: (32, 8, 32)}.items():
+        for block in range(2):
+            here = f"layer{stage}.{block}"
+            for n, shape in enumerate(
+                ((middle, width if not block else out, 1, 1), (middle, middle, 3, 3), (out, middle, 1, 1)), 1
+            ):
+                conv(f"{here}.conv{n}", *shape)
+                norm(f"{here}.bn{n}", shape[0])
+            if not block:
+                conv(f"{here}.downsample.0", out, width, 1, 1)
+                norm(f"{here}.downsample.1", out)
+    state |= {"fc.weight": torch.randn(5, 32), "fc.bias": torch.randn(5)}
+    return state
+
+
+def keras_of(state, end=""):
+    """The same as keras.applications.ResNet50 names and lays it out: conv2_block1_0_conv/kernel."""
+    made = {}
+    for name, tensor in state.items():
+        module, _, leaf = name.rpartition(".")
+        is_norm = "bn" in module or module.endswith("downsample.1")
+        if module == "fc":
+            own = "predictions"
+        elif module in ("conv1", "bn1"):
+            own = f"conv1_{'bn' if is_norm else 'conv'}"
+        else:
+            stage, block, part = module[5], int(module.split(".")[1]) + 1, module[-1]
+            part = "0" if "downsample" in module else part
+            own = f"conv{int(stage) + 1}_block{block}_{part}_{'bn' if is_norm else 'conv'}"
+        if is_norm:
+            leaf = KERAS_LEAVES[leaf]
+        elif leaf == "weight":
+            leaf = "kernel"
+            tensor = tensor.T if tensor.ndim == 2 else tensor.permute(2, 3, 1, 0)
+        made[f"{own}/{leaf}{end}"] = tensor.contiguous()
+    return made
+
+
+@pytest.mark.parametrize("end", ["", ":0"])
+def test_keras_applications_resnet_is_read_as_torchvisions_with_biases(end, target_of):
+    truth = small_resnet()
+    checkpoint = saved_checkpoint(keras_of(truth, end))
+    goal = target_of({name: tuple(tensor.shape) for name, tensor in truth.items()})
+    answers = {"transposed-convolution": "as-the-others"}
+    assert {q.id.partition(":")[0] for q in diagnose(checkpoint, goal).plan.ambiguities} <= answers.keys()
+    plan = diagnose(checkpoint, goal, choose=answers).plan
+    assert plan is not None and plan.complete and plan.rules[0].id == "other-library"
+    made = apply_plan(checkpoint, plan)
+    assert made.keys() == truth.keys() and all(torch.equal(made[name], tensor) for name, tensor in truth.items())
+
+
+def test_keras_applications_resnet_is_not_torchvisions_own(target_of):
+    # Its convolutions have no biases, and its strides stand elsewhere.
+    own = {name: tuple(tensor.shape) for name, tensor in small_resnet(biases=False).items()}
+    plan = diagnose(saved_checkpoint(keras_of(small_resnet())), target_of(own)).plan
+    assert plan is None or not plan.complete
+
+
+def test_torchvisions_resnet_is_not_written_as_keras(target_of):
+    theirs = {name: tuple(tensor.shape) for name, tensor in keras_of(small_resnet()).items()}
+    plan = diagnose(saved_checkpoint(small_resnet()), target_of(theirs)).plan
+    assert plan is None or "other-library" not in [use.id for use in plan.rules]
+
+
+# (transformers' name below a layer, T5X's), for the halves' layers.
+T5_LAYERS = {
+    "encoder": (
+        ("0.SelfAttention", "attention", "qkvo"),
+        ("0.layer_norm", "pre_attention_layer_norm", ""),
+        ("1.DenseReluDense", "mlp", ("wi", "wo")),
+        ("1.layer_norm", "pre_mlp_layer_norm", ""),
+    ),
+    "decoder": (
+        ("0.SelfAttention", "self_attention", "qkvo"),
+        ("0.layer_norm", "pre_self_attention_layer_norm", ""),
+        ("1.EncDecAttention", "encoder_decoder_attention", "qkvo"),
+        ("1.layer_norm", "pre_cross_attention_layer_norm", ""),
+        ("2.DenseReluDense", "mlp", ("wi", "wo")),
+        ("2.layer_norm", "pre_mlp_layer_norm", ""),
+    ),
+}
+T5_WORDS = {"q": "query", "k": "key", "v": "value", "o": "out"}
+
+
+def t5(width=6, heads=3, buckets=8):
+    """(transformers' state dict, T5X's) of one network whose matrices are square but for the MLP's."""
+    torch.manual_seed(0)
+    ours, theirs = {"shared.weight": torch.randn(11, width)}, {}
+    theirs["target/token_embedder/embedding"] = ours["shared.weight"]
+    for half, parts in T5_LAYERS.items():
+        ours[f"{half}.embed_tokens.weight"] = ours["shared.weight"]
+        bias = ours[f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = torch.randn(
+            buckets, heads
+        )
+        theirs[f"target/{half}/relpos_bias/rel_embedding"] = bias.T.contiguous()
+        for n in range(2):
+            for one, other, inner in parts:
+                for name in inner:
+                    shape = {"wi": (10, width), "wo": (width, 10)}.get(name, (width, width))
+                    tensor = ours[f"{half}.block.{n}.layer.{one}.{name}.weight"] = torch.randn(shape)
+                    own = f"target/{half}/layers_{n}/{other}/{T5_WORDS.get(name, name)}/kernel"
+                    theirs[own] = tensor.T.contiguous()
+                if not inner:
+                    norm = ours[f"{half}.block.{n}.layer.{one}.weight"] = torch.randn(width)
+                    theirs[f"target/{half}/layers_{n}/{other}/scale"] = norm
+        norm = ours[f"{half}.final_layer_norm.weight"] = torch.randn(width)
+        theirs[f"target/{half}/{half}_norm/scale"] = norm
+    return ours, theirs
+
+
+T5_TIES = {"ties": (("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),)}
+
+
+def test_t5x_is_read_as_transformers(target_of):
+    ours, theirs = t5()
+    checkpoint = saved_checkpoint(theirs)
+    plan = diagnose(checkpoint, target_of({n: tuple(t.shape) for n, t in ours.items()}, **T5_TIES)).plan
+    assert plan is not None and plan.complete and not plan.ambiguities and plan.rules[0].id == "other-library"
+    made = apply_plan(checkpoint, plan)
+    assert made.keys() == ours.keys() and all(torch.equal(made[name], tensor) for name, tensor in ours.items())
+
+
+def test_a_square_table_of_t5x_is_asked_about(target_of):
+    # As many heads as buckets: nothing tells whether (heads, buckets) was turned by whoever made the file.
+    ours, theirs = t5(heads=8)
+    plan = diagnose(saved_checkpoint(theirs), target_of({n: tuple(t.shape) for n, t in ours.items()}, **T5_TIES)).plan
+    assert plan is not None and [q.id.partition(":")[0] for q in plan.ambiguities] == ["transposed"]
+
+
+def test_t5x_with_a_layer_more_is_not_forced(target_of):
+    ours, theirs = t5()
+    fewer = {name: tuple(t.shape) for name, t in ours.items() if not name.startswith("decoder.block.1.")}
+    plan = diagnose(saved_checkpoint(theirs), target_of(fewer, **T5_TIES)).plan
+    assert plan is None or "other-library" not in [use.id for use in plan.rules]

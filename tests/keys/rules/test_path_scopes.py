@@ -1,4 +1,4 @@
-"""Slashes of TensorFlow, Keras 2 and Haiku: read as dots, with their scopes and numbers, and what must not be."""
+"""Paths of TensorFlow, Keras 2 and Haiku: read as dots, with their scopes and numbers, and what must not be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.rules.entry import Questions
-from inspector.keys.rules.slashed_names import RULE
+from inspector.keys.rules.path_names import RULE
 from inspector.readers import open_checkpoint
 
 KERAS = {
@@ -80,7 +80,7 @@ def test_every_tensor_comes_to_its_place_unasked(tmp_path, way, listed):
     placed = apply_plan(checkpoint, report.plan)
     assert placed.keys() == truth.keys()
     assert all(torch.equal(placed[name], truth[name]) for name in truth)
-    use = next(rule for rule in report.plan.rules if rule.id == "slashed-names")
+    use = next(rule for rule in report.plan.rules if rule.id == "path-names")
     assert use.count == len(truth)
 
 

@@ -1,4 +1,4 @@
-"""Names as TensorFlow, Keras 2 and Haiku write them: layer1_0/conv1/kernel:0, net/~/conv1/w.
+"""Paths for names, as TensorFlow, Keras 2, Flax and Haiku write them: layer1_0/conv1/kernel:0, net/~/conv1/w.
 
 Slashes part the modules, a variable's name ends with :0, and Haiku puts a ~ between what is made in a constructor. They
 read as dots; a number that is written onto its list's name (layer1_0) is a level of its own where the target has that
@@ -31,9 +31,9 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     made = [_levels(name, lists) for name in dotted([_plain(name) for name in names])]
     scope = _scope(made, places)
     made = [name[len(scope) :] for name in made]
-    if len(set(made)) < len(made):
+    if len(set(made)) < len(made) or not all(all(name.split(".")) for name in made):
         return
-    says = "write dots for slashes" + (f', without "{scope}" before all of them' if scope else "")
+    says = "write dots for the slashes of paths" + (f', without "{scope}" before all of them' if scope else "")
     move = Move(RULE.id, says)
     for leaf, name in zip(leaves, made, strict=True):
         if name != leaf.name:
@@ -81,13 +81,13 @@ def _levels(name: str, lists: frozenset[str]) -> str:
 
 
 RULE = Rule(
-    id="slashed-names",
-    title="TensorFlow's names",
+    id="path-names",
+    title="Paths for names",
     says=(
-        "Reads slashes as dots where names have them throughout (TensorFlow, Keras 2, Haiku), without :0 and ~, and a number "
-        "written onto the name of a list of the target (layer1_0) as a level of its own."
+        "Reads slashes as dots where names have them throughout (TensorFlow, Keras, Flax, Haiku), without :0, ~ and one "
+        "scope before all names, and a number written onto a list's name (layer1_0) as a level of its own."
     ),
     cost=Cost.LOSSLESS,
-    done="dots are written for the slashes of {tensors}",
+    done="the slashes in the names of {tensors} become dots",
     spells=_spells,
 )
