@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from inspector.keys.placing.synonyms import (
+    ASIDE,
     AT_THE_TOP,
     BESIDE,
     EMPTY,
@@ -27,7 +28,7 @@ from inspector.keys.placing.tree import Path
 # In place of a number that differs among the tensors of one kind.
 ANY = "#"
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_KINDS = re.compile(r"(?<=[a-z])[123]d(?![a-z0-9])", re.IGNORECASE)
+_KINDS = re.compile(r"(?<=[a-z_])[123#]d(?![a-z0-9])", re.IGNORECASE)
 # Points. Set on half of keybench's networks and measured on the other half, by the kinds called "words".
 SAME_NAME = 3.0
 SHARED_WORDS = 2.0
@@ -146,7 +147,7 @@ def _in_place(found: frozenset[str], before: Path, path: Path) -> frozenset[str]
 @lru_cache(maxsize=50_000)
 def relation(one: Reading, other: Reading) -> float:
     """Points for being two names of one part: 0 where neither says anything about it, below 0 where it is excluded."""
-    if (one.words & QUANTITIES) != (other.words & QUANTITIES):
+    if (one.words & QUANTITIES) != (other.words & QUANTITIES) or _aside(one, other):
         return CONTRADICTION
     score = 0.0
     if one.words and one.words == other.words:
@@ -166,6 +167,13 @@ def relation(one: Reading, other: Reading) -> float:
     if one.number and one.number == other.number:
         score += SAME_NUMBER
     return score
+
+
+def _aside(one: Reading, other: Reading) -> bool:
+    """Whether one is called as the other is, with a word more that makes it something beside it: fc2_momentum, fc2."""
+    more = one.words ^ other.words
+    common = one.words & other.words
+    return bool(more and common) and more <= ASIDE and not _beside(one.words | one.above, other.words | other.above)
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
