@@ -362,44 +362,6 @@ QUANTITIES = frozenset(
     ]
 )
 
-# Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average, an
-# optimizer's state, or what is one part of what it is called after (`fc2_momentum`, `old_fc2`, `d_fc2`, `v_proj`).
-ASIDE = frozenset(
-    {"sq", "old", "prev", "previous", "best", "ema", "swa", "swag", "shadow", "copy", "clone", "avg", "averaged"}
-    | {
-        "average",
-        "orig",
-        "original",
-        "backup",
-        "bak",
-        "diff",
-        "update",
-        "updates",
-        "init",
-        "initial",
-        "mean",
-        "teacher",
-    }
-    | {
-        "target",
-        "slow",
-        "lagged",
-        "polyak",
-        "ref",
-        "reference",
-        "d",
-        "m",
-        "v",
-        "dw",
-        "db",
-        "moment",
-        "exp",
-        "min",
-        "max",
-    }
-    | {"query", "key", "value", "noise", "snapshot", "saved", "step", "hess", "hessian", "var", "snap", "cache"}
-)
-
 # Words of one side that go together without meaning the same: a U-Net's encoder goes down.
 BESIDE: tuple[tuple[frozenset[str], ...], ...] = (
     (frozenset({"encoder", "source", "down"}), frozenset({"decoder", "target", "up"})),
