@@ -264,8 +264,47 @@ def describe(made: Any) -> dict[str, Any]:
         if isinstance(value, (nn.parameter.UninitializedParameter, nn.parameter.UninitializedBuffer)):
             return {"error": f"{key} has no shape before the first forward pass: it is a lazy module"}
         buffer = not isinstance(value, nn.Parameter) if kind else None
-        tensors.append([str(key), [int(n) for n in value.shape], str(value.dtype).replace("torch.", ""), buffer])
+        described = [str(key), [int(n) for n in value.shape], str(value.dtype).replace("torch.", ""), buffer]
+        tensors.append([*described, held_in(value, str(key)) if buffer else ""])
     return {"kind": kind, "tensors": tensors, "ties": ties_of(state)}
+
+
+# A buffer that has more numbers is looked at by nobody: 4,096 positions squared.
+_MOST_HELD = 1 << 24
+_PICTURE = ("pixel_mean", "pixel_std", "image_mean", "image_std", "img_mean", "img_std")
+
+
+def held_in(value: Any, name: str) -> str:
+    """What its own code computed in a buffer or set there, where that is told by its numbers: "computed:" and which
+    table (`operations/computed.py`), "constant:" and the numbers of a picture's means or deviations."""
+    import torch
+
+    shape = tuple(value.shape)
+    if value.is_meta or value.is_complex() or value.layout != torch.strided or not 1 < value.numel() <= _MOST_HELD:
+        return ""
+    if name.rpartition(".")[2] in _PICTURE and value.numel() <= 16 and value.is_floating_point():
+        numbers = [float(number) for number in value.flatten()]
+        # Zeros and ones are what stands there until a file is read.
+        told = bool(torch.isfinite(value).all()) and not set(numbers) <= {0.0, 1.0}
+        return "constant:" + ",".join(map(repr, numbers)) if told else ""
+    if len(shape) in (2, 4) and shape[-1] == shape[-2] == max(shape) and value.numel() == shape[-1] ** 2:
+        square = value.reshape(shape[-2:]).float()
+        ones = torch.ones_like(square)
+        if torch.equal(square, ones.tril()):
+            return "computed:lower-mask"
+        if torch.equal(square, ones.triu(1)):
+            return "computed:upper-mask"
+        if torch.equal(square, torch.zeros_like(square).masked_fill(ones.triu(1).bool(), float("-inf"))):
+            return "computed:infinite-mask"
+    count, width = value.numel() // shape[-1], shape[-1]
+    if value.is_floating_point() and max(shape[:-1], default=0) == count > 1 and width % 2 == 0:
+        step = torch.exp(torch.arange(0, width, 2).double() * (-9.210340371976184 / width))
+        angle = torch.arange(count).double()[:, None] * step
+        made = torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+        # The angle is a product of two rounded numbers.
+        if bool(((value.reshape(count, width).double() - made).abs() <= 1e-5 + count * 2.0**-21).all()):
+            return "computed:sinusoid"
+    return ""
 
 
 def ties_of(state: Any) -> list[list[str]]:

@@ -15,12 +15,14 @@ class TargetTensor:
 
     dtype: torch's name, None when a plain key list was given. shape: None then too.
     is_buffer: True for buffers, False for parameters, None when unknown.
+    held: what the model's own code has computed or set in a buffer (`code_runner.held_in`), "" where nothing is known.
     """
 
     name: str
     shape: tuple[int, ...] | None
     dtype: str | None = None
     is_buffer: bool | None = None
+    held: str = ""
 
 
 OptionValue = bool | int | float | str | tuple[int, ...]

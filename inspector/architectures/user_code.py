@@ -40,6 +40,8 @@ SECONDS = 120.0
 _MOST_ANSWER = 64 * 1024 * 1024  # bytes
 _MOST_TENSORS = 300_000
 _MOST_DIMENSIONS = 64
+_NUMBER = r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[-+]?[0-9]{1,3})?"
+_HELD = re.compile(rf"|computed:[a-z-]{{1,40}}|constant:{_NUMBER}(?:,{_NUMBER}){{0,15}}")
 _MOST_SIZES = 16
 _PATIENCE = 2.0  # seconds
 _SHOWN = 2_000  # characters of what the code printed
@@ -337,7 +339,7 @@ def _tensors(answer: Mapping[str, object], factory: Factory) -> tuple[TargetTens
         raise ModelError(f"{factory.text} left an answer that is no description.")
     made = []
     for item in listed:
-        name, shape, dtype, buffer = item if isinstance(item, list) and len(item) == 4 else (None, None, None, None)
+        name, shape, dtype, buffer, held = item if isinstance(item, list) and len(item) == 5 else (None,) * 5
         right = (
             isinstance(name, str)
             and isinstance(shape, list)
@@ -345,10 +347,16 @@ def _tensors(answer: Mapping[str, object], factory: Factory) -> tuple[TargetTens
             and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 62 for n in shape)
             and isinstance(dtype, str)
             and (buffer is None or isinstance(buffer, bool))
+            and isinstance(held, str)
+            and _HELD.fullmatch(held) is not None
         )
         if not right:
             raise ModelError(f"{factory.text} left an answer that is no description.")
-        made.append(TargetTensor(name=str(name), shape=tuple(shape or ()), dtype=str(dtype), is_buffer=buffer))
+        made.append(
+            TargetTensor(
+                name=str(name), shape=tuple(shape or ()), dtype=str(dtype), is_buffer=buffer, held=str(held or "")
+            )
+        )
     if not made:
         raise ModelError(f"{factory.text} returned a model without a single tensor.")
     if len({tensor.name for tensor in made}) < len(made):

@@ -30,15 +30,18 @@ def _nothing_in_common(context: Context) -> str:
     moved = any(step.source is not None and step.target is not None for step in draft.steps)
     if moved or draft.reshaped or draft.held:
         return ""
-    if same := [name for name, shape in context.places.items() if _differs(context, name, shape)]:
+    if unlike := [name for name, shape in context.places.items() if _differs(context, name, shape)]:
         # Names that are equal have something in common: their shapes have not.
         return (
-            f"{_of(len(same), len(target.tensors), 'tensor')} {_have(len(same))} another shape than {target.label} "
-            f"needs, {_first_of(context, same[0])}. This is another size or another network."
+            f"{_of(len(unlike), len(target.tensors), 'tensor')} {_have(len(unlike))} another shape than {target.label} "
+            f"needs, {_first_of(context, unlike[0])}. This is another size or another network."
         )
+    both = {split_name(name)[0] for name in context.tensors} & {split_name(name)[0] for name in context.places}
+    same = "modules of both have equal names, their tensors have not" if both - {""} else ""
     return (
         f"None of the file's {counted(len(context.state.tensors), 'tensor')} can be placed in {target.label} by name: "
-        f"the names of both have nothing in common (first are {_first(draft.source)} and {_first(draft.target)}), and "
+        f"{same or 'the names of both have nothing in common'} "
+        f"(first are {_first(draft.source)} and {_first(draft.target)}), and "
         f"strict=False would load 0 of {len(target.tensors):,} and say nothing. {draft.lost_order}"
     ).rstrip()
 

@@ -139,3 +139,41 @@ def test_a_language_models_head_is_the_head_and_another_tasks_is_not():
 
     assert not siblings("lm_head", "head") and not siblings("head", "lm_head")
     assert siblings("rotation_head", "head") and siblings("lm_head", "cls_head")
+
+
+BEFORE = ("d_", "m_", "v_", "grad_", "exp_avg_", "old_", "best_", "ema_", "shadow_", "target_", "teacher_")
+BEHIND = ("_sq", "_sqrt", "_momentum", "_var", "_mean", "_grad", "_old", "_prev", "_copy", "_avg", "_ema", "_orig")
+
+
+@pytest.mark.parametrize("base", ["fc2", "conv3", "proj"])
+@pytest.mark.parametrize("name", [*(f"{x}{{}}" for x in BEFORE), *(f"{{}}{x}" for x in (*BEHIND, "_backup", "_init"))])
+def test_what_is_called_after_a_layer_is_not_that_layer(name, base, file_of, target_of):
+    fc = {"fc.weight": (8, 5), "fc.bias": (8,)}
+    layer = {"weight": (8, 8), "bias": (8,)}
+    assert asks(diagnose(file_of(fc | under(name.format(base), layer)), target_of(fc | under(base, layer))))
+
+
+@pytest.mark.parametrize("name", ["conv2d_{}", "my_conv{}", "the_conv{}"])
+def test_a_layer_with_a_word_that_says_nothing_is_that_layer(name, file_of, target_of):
+    ours = net({name.format(n): {"weight": (n + 2, n + 1, 3, 3), "bias": (n + 2,)} for n in (1, 2, 3)})
+    goal = net({f"conv{n}": {"weight": (n + 2, n + 1, 3, 3), "bias": (n + 2,)} for n in (1, 2, 3)})
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and {s.source: s.target for s in plan.steps} == dict(zip(ours, goal, strict=True))
+
+
+@pytest.mark.parametrize("inner", ["{}", "{}.0"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_that_shapes_turn_round_turn_what_is_counted_with_them(inner, turned, file_of, target_of):
+    """detectron2's FPN counted from the other end: its outputs are of one shape, and follow its laterals."""
+    widths = (16, 24, 32, 40)
+    body = {n: under("conv1", {"weight": (c, 3, 3, 3), "bias": (c,)}) for n, c in enumerate(widths)}
+    body = {n: body[n] | under("conv2", {"weight": (c, c, 3, 3), "bias": (c,)}) for n, c in enumerate(widths)}
+    lateral = {n: {"weight": (8, c, 1, 1), "bias": (8,)} for n, c in enumerate(widths)}
+    out = {"weight": (8, 8, 3, 3), "bias": (8,)}
+    ours = {f"body.layer{n}.0": body[n] for n in body} | {f"fpn.fpn_lateral{n + 2}": lateral[n] for n in lateral}
+    ours |= {f"fpn.fpn_output{n + 2}": out for n in range(4)}
+    goal = {f"body.layer{n}.0": body[n] for n in body}
+    goal |= {f"fpn.inner_blocks.{inner.format(n)}": lateral[3 - n if turned else n] for n in range(4)}
+    goal |= {f"fpn.layer_blocks.{inner.format(n)}": out for n in range(4)}
+    file, target = file_of(net(ours, trunk=False)), target_of(net(goal, trunk=False))
+    assert asks(diagnose(file, target)) is turned

@@ -294,3 +294,61 @@ def test_groups_that_may_be_counted_across_are_not_read_so(tmp_path, target_of):
         for ours, goal in ((nested, flat), (flat, nested)):
             report = report_of(tmp_path, numbered(ours), target_of(goal))
             assert report.plan is None or not report.plan.complete
+
+
+LETTERS = {
+    "c1": {"weight": (8, 3, 3, 3), "bias": (8,)},
+    "b1": {"weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,)},
+    "c2": {"weight": (8, 8, 3, 3), "bias": (8,)},
+    "b2": {"weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,)},
+    "l1": {"weight": (6, 8), "bias": (6,)},
+}
+CALLED = {"c1": "conv1", "b1": "bn1", "c2": "conv2", "b2": "bn2", "l1": "fc1"}
+
+
+def spelled(layers, names):
+    return {f"{names.get(name, name)}.{own}": shape for name, held in layers.items() for own, shape in held.items()}
+
+
+def test_letters_that_stand_for_the_layers_that_they_hold(file_of, target_of):
+    ours, goal = spelled(LETTERS, {}), spelled(LETTERS, CALLED)
+    for file, target in ((ours, goal), (goal, ours)):
+        plan = diagnose(file_of(file, ordered=False), target_of(target)).plan
+        assert plan.complete and not plan.needs_accept and not plan.ambiguities
+        assert {s.source: s.target for s in plan.steps} == dict(zip(file, target, strict=True))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        {"c1": {"weight": (8, 8)}, "b1": {"weight": (8,), "bias": (8,)}, "c2": {"weight": (8, 8)}},  # no convolution
+        {"b1": {"weight": (8, 8)}, "l1": {"weight": (8, 8)}},  # b is a branch
+        {f"c{n}": {"weight": (8, 8, 3, 3)} for n in (1, 2)},  # one letter is any name
+        {"b1": {"weight": (8,)}, "n1": {"weight": (8,)}, "l1": {"weight": (8, 8)}},  # two letters for one kind
+    ],
+)
+def test_other_letters_are_names(layers):
+    side = [Leaf(name, shape) for name, shape in spelled(layers, {}).items()]
+    assert unhidden(side, [Leaf("conv1.weight", (8, 8, 3, 3))], ordered=True) == (None, None, "")
+
+
+OPENAI = {
+    "norm1": ("in_layers.0", (16,)),
+    "conv1": ("in_layers.2", (16, 16, 3, 3)),
+    "time_emb_proj": ("emb_layers.1", (16, 12)),
+    "norm2": ("out_layers.0", (16,)),
+    "conv2": ("out_layers.3", (16, 16, 3, 3)),
+}
+
+
+def test_the_numbered_parts_of_openais_residual_blocks(file_of, target_of):
+    ours = {f"input_blocks.{n}.0.{part}.weight": shape for n in range(2) for part, shape in OPENAI.values()}
+    goal = {f"resnets.{n}.{name}.weight": shape for n in range(2) for name, (_, shape) in OPENAI.items()}
+    plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
+    assert plan.complete and not plan.needs_accept
+    assert {s.source: s.target for s in plan.steps} == dict(zip(ours, goal, strict=True))
+
+
+def test_a_block_without_all_its_parts_is_not_openais():
+    side = [Leaf(f"a.{part}.weight", shape) for part, shape in list(OPENAI.values())[:3]]
+    assert unhidden(side, [Leaf("norm1.weight", (16,))], ordered=True) == (None, None, "")

@@ -12,6 +12,7 @@ from inspector.keys.operations import (
     drop_tokens,
     drop_zeros,
     fill_computed,
+    fill_constant,
     fill_default,
     fill_initial,
     fill_statistics,
@@ -76,6 +77,7 @@ OPERATIONS: tuple[Operation, ...] = (
     fill_initial.OPERATION,
     fill_statistics.OPERATION,
     fill_computed.OPERATION,
+    fill_constant.OPERATION,
     tie.OPERATION,
     length_of.OPERATION,
 )

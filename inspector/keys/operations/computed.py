@@ -94,6 +94,34 @@ def _coordinate_lines(shape: Shape) -> list[str]:
     ]
 
 
+def _waves(shape: Shape) -> NDArray[np.float32]:
+    """Positions as sines and cosines beside each other (Vaswani 2017, section 3.5), in the steps of torch's example."""
+    import torch
+
+    count, width = math.prod(shape[:-1]), shape[-1]
+    step = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    angle = torch.arange(count)[:, None] * step
+    waves: NDArray[np.float32] = torch.stack([angle.sin(), angle.cos()], -1).reshape(shape).numpy()
+    return waves
+
+
+def _wave_lines(shape: Shape) -> list[str]:
+    width = shape[-1]
+    return [
+        f"step = torch.exp(torch.arange(0, {width}, 2) * ({-math.log(10000.0)!r} / {width}))",
+        f"angle = torch.arange({math.prod(shape[:-1])})[:, None] * step",
+        f"buffer = torch.stack([angle.sin(), angle.cos()], -1).reshape({shape!r})",
+    ]
+
+
+def _upper(shape: Shape) -> NDArray[np.float32]:
+    return np.triu(np.ones(shape[-2:], dtype=np.float32), 1).reshape(shape)
+
+
+def _infinite(shape: Shape) -> NDArray[np.float32]:
+    return np.where(_upper(shape) > 0, np.float32(-np.inf), np.float32(0.0))
+
+
 def _is_mask(shape: Shape) -> bool:
     return len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3] > 1
 
@@ -149,5 +177,36 @@ COMPUTED: Mapping[str, Computed] = {
             f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
         ],
         fills=False,
+    ),
+    # No name tells these: only code that holds them, looked at when the target was built, does (`code_runner.held_in`).
+    "lower-mask": Computed(
+        leaves=(),
+        what="the causal mask that the target's own code holds",
+        fits=lambda shape: len(shape) > 1,
+        make=_lower,
+        lines=lambda shape: [f"buffer = torch.ones({shape[-2:]!r}).tril().reshape({shape!r})"],
+    ),
+    "upper-mask": Computed(
+        leaves=(),
+        what="the mask of what lies ahead that the target's own code holds",
+        fits=lambda shape: len(shape) > 1,
+        make=_upper,
+        lines=lambda shape: [f"buffer = torch.ones({shape[-2:]!r}).triu(1).reshape({shape!r})"],
+    ),
+    "infinite-mask": Computed(
+        leaves=(),
+        what="the mask of what lies ahead that the target's own code holds",
+        fits=lambda shape: len(shape) > 1,
+        make=_infinite,
+        lines=lambda shape: [
+            f'buffer = torch.full({shape[-2:]!r}, float("-inf")).triu(1).reshape({shape!r})',
+        ],
+    ),
+    "sinusoid": Computed(
+        leaves=(),
+        what="the sines and cosines of positions that the target's own code computes",
+        fits=lambda shape: len(shape) > 1 and shape[-1] % 2 == 0,
+        make=_waves,
+        lines=_wave_lines,
     ),
 }

@@ -26,6 +26,7 @@ from inspector.keys.placing.contradictions import (
     monotone,
     numbered_end,
     reads_two_ways,
+    runs_against,
     says_another,
 )
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
@@ -153,6 +154,7 @@ def by_words(
     contradicted = (
         any(pair.points < 0 for pair in found.pairs)
         or not monotone(found.pairs)
+        or runs_against(found.pairs)
         # What stands above all of it is never compared by itself.
         or is_another_part(*roots)
         or reads_two_ways(found.pairs)

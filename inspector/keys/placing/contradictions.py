@@ -90,6 +90,36 @@ def monotone(pairs: Sequence[Counterpart]) -> bool:
     return True
 
 
+def runs_against(pairs: Sequence[Counterpart]) -> bool:
+    """Whether shapes turn one row of numbered modules round and numbers keep another beside it as it is counted: an FPN
+    whose laterals 2 to 5 are inner_blocks 3 to 0 has its outputs the other way round, too."""
+    rows: dict[tuple[Path, str, Path, str], set[tuple[int, int, bool]]] = {}
+    for pair in pairs:
+        one, other = _innermost(pair.ours.path), _innermost(pair.theirs.path)
+        if one and other and not pair.ours.children:
+            row = rows.setdefault((*one[0], *other[0]), set())
+            row.add((one[1], other[1], pair.by_number))
+    turned, kept = set(), set()
+    for row in rows.values():
+        order = [there for _, there, _ in sorted(row)]
+        numbers = tuple(sorted(n for n, _, _ in row)), tuple(sorted(order))
+        if len(row) > 1 and len(set(numbers[0])) == len(set(numbers[1])) == len(row):
+            if order == sorted(order, reverse=True):
+                turned.add(numbers)
+            elif any(by_number for _, _, by_number in row) and order == sorted(order):
+                kept.add(numbers)
+    return bool(turned & kept)
+
+
+def _innermost(path: Path) -> tuple[tuple[Path, str], int] | None:
+    """((what stands around it, its name without the number), number) of the innermost segment that is numbered; what
+    lies in it is part of the row's name."""
+    for at in range(len(path) - 1, -1, -1):
+        if (end := numbered_end(path[at])) and not (path[at] == "0" and at and numbered_end(path[at - 1])):
+            return ((path[:at], f"{end[0]}.{'.'.join(path[at + 1 :])}"), end[1])
+    return None
+
+
 def says_another(pair: Counterpart, points: float) -> bool:
     """Whether both names say what the module is for, in words that have nothing in common: policy and value.
 

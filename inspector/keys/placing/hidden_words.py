@@ -55,6 +55,11 @@ def unhidden(
             if changed != names and len(set(changed)) == len(names):
                 done[says] = None
                 names = changed
+        for says, named in (("name layers by their letters", _lettered), ("name the parts of blocks", _parts_named)):
+            changed = named(names, side)
+            if changed != names and len(set(changed)) == len(names):
+                done[says] = None
+                names = changed
         made.append(names)
     spelled = _spelled_alike(made[0], made[1])
     if spelled != made[0] and len(set(spelled)) == len(spelled):
@@ -124,6 +129,60 @@ def _counted(names: Sequence[str], ordered: bool) -> list[str]:
     return [
         ".".join(other.get(path[:n], {}).get(s, s) if n < len(path) - 1 else s for n, s in enumerate(path))
         for path in paths
+    ]
+
+
+# What a letter and a number call a layer whose weight has so many axes.
+_INITIAL = re.compile(r"([cbnl])([0-9]{1,3})")
+_INITIALS = {"c": ("conv", (3, 4, 5)), "b": ("norm", (1,)), "n": ("norm", (1,)), "l": ("fc", (2,))}
+
+
+def _lettered(names: Sequence[str], side: Sequence[Leaf]) -> list[str]:
+    """c1, b1, l1 as conv1, norm1, fc1, where every layer that is called so has a weight with that layer's axes."""
+    axes: dict[str, int] = {}
+    said: set[str] = set()
+    for name, leaf in zip(names, side, strict=True):
+        module, _, own = name.rpartition(".")
+        if _INITIAL.fullmatch(module.rpartition(".")[2]):
+            said.add(module)
+            if own == "weight":
+                axes[module] = len(leaf.shape or ())
+    letters = {module.rpartition(".")[2][0] for module in said}
+    fits = all(axes.get(module) in _INITIALS[module.rpartition(".")[2][0]][1] for module in said)
+    # A letter alone may be any name; two kinds of layers under the letters of both are no chance.
+    if len(letters) < 2 or {"b", "n"} <= letters or not fits:
+        return list(names)
+    made = []
+    for name in names:
+        module, _, own = name.rpartition(".")
+        above, dot, last = module.rpartition(".")
+        made.append(f"{above}{dot}{_INITIALS[last[0]][0]}{last[1:]}.{own}" if module in said else name)
+    return made
+
+
+# The residual blocks of OpenAI's guided diffusion, which CompVis took over, as diffusers' converter calls their parts.
+_OF_A_BLOCK = {
+    "in_layers.0": "norm1",
+    "in_layers.2": "conv1",
+    "out_layers.0": "norm2",
+    "out_layers.3": "conv2",
+    "emb_layers.1": "time_emb_proj",
+    "skip_connection": "conv_shortcut",
+}
+_PART = re.compile(r"(.*)\.(in_layers\.[02]|out_layers\.[03]|emb_layers\.1|skip_connection)\.(weight|bias)")
+
+
+def _parts_named(names: Sequence[str], side: Sequence[Leaf]) -> list[str]:
+    """The numbered parts of blocks that have all four of them, as another author names them."""
+    below: dict[str, set[str]] = {}
+    found = [_PART.fullmatch(name) for name in names]
+    for part in found:
+        if part is not None:
+            below.setdefault(part[1], set()).add(part[2])
+    whole = {block for block, parts in below.items() if set(list(_OF_A_BLOCK)[:4]) <= parts}
+    return [
+        f"{part[1]}.{_OF_A_BLOCK[part[2]]}.{part[3]}" if part is not None and part[1] in whole else name
+        for name, part in zip(names, found, strict=True)
     ]
 
 

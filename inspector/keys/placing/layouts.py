@@ -51,7 +51,7 @@ class Elsewhere(Flag):
 
 
 # Keras, Flax and TensorFlow 1 say kernel, Haiku and early TensorFlow w, TF-slim weights.
-_IN_OUT = frozenset({"kernel", "w", "weights"})
+_IN_OUT = frozenset({"kernel", "w", "W", "weights"})
 # Where transformers' GPT-2 and its kin have a Conv1D; an adapter beside them may borrow its names.
 _CONV1D = re.compile(r"(.*\.)?h\.[0-9]+\.((attn|crossattention)\.(c_attn|c_proj|q_attn)|mlp\.(c_fc|c_proj))")
 # Its last words, which rule out nearly every name at once.

@@ -131,9 +131,9 @@ def _shown_by_biases(side: Sequence[Leaf]) -> bool | None:
     for leaf in side:
         shape = leaf.shape or ()
         module, last = split_name(leaf.name)
-        if len(shape) != 2 or shape[0] == shape[1] or not (last == "w" or last.endswith(("weight", "kernel"))):
+        if len(shape) != 2 or shape[0] == shape[1] or not (last in ("w", "W") or last.endswith(("weight", "kernel"))):
             continue
-        own = "b" if last == "w" else f"{last.removesuffix('weight').removesuffix('kernel')}bias"
+        own = "b" if last in ("w", "W") else f"{last.removesuffix('weight').removesuffix('kernel')}bias"
         bias = there.get(f"{module}.{own}")
         if bias in (shape[:1], shape[1:]):
             ways.setdefault(last, set()).add(bias == shape[1:])

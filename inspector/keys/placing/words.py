@@ -27,7 +27,7 @@ from inspector.keys.placing.tree import Path
 # In place of a number that differs among the tensors of one kind.
 ANY = "#"
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_KINDS = re.compile(r"(?<=[a-z])[123]d(?![a-z0-9])", re.IGNORECASE)
+_KINDS = re.compile(r"(?<=[a-z_])[123#]d(?![a-z0-9])", re.IGNORECASE)
 # Points. Set on half of keybench's networks and measured on the other half, by the kinds called "words".
 SAME_NAME = 3.0
 SHARED_WORDS = 2.0
@@ -37,6 +37,28 @@ MAYBE_SAME_ROLE = 1.0
 SAME_NUMBER = 0.75
 BESIDE_EACH_OTHER = 1.25
 CONTRADICTION = -4.0
+
+# Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average,
+# an optimizer's state, or one part of what it is called after (`fc2_momentum`, `old_fc2`, `d_fc2`, `v_proj`).
+_ASIDE = frozenset(
+    {"sq", "old", "prev", "previous", "best", "ema", "swa", "swag", "shadow", "copy", "clone", "avg", "averaged"}
+    | {
+        "average",
+        "orig",
+        "original",
+        "backup",
+        "bak",
+        "diff",
+        "update",
+        "updates",
+        "init",
+        "initial",
+        "mean",
+        "teacher",
+    }
+    | {"target", "slow", "lagged", "polyak", "ref", "reference", "d", "m", "v", "dw", "db", "moment", "exp"}
+    | {"min", "max", "query", "key", "value", "noise", "snapshot", "saved", "step", "hessian", "var", "snap", "cache"}
+)
 
 # Fewer letters are no beginning of a word, and what is a word itself cuts no other short.
 _SHORTEST_CUT = 3
@@ -146,7 +168,7 @@ def _in_place(found: frozenset[str], before: Path, path: Path) -> frozenset[str]
 @lru_cache(maxsize=50_000)
 def relation(one: Reading, other: Reading) -> float:
     """Points for being two names of one part: 0 where neither says anything about it, below 0 where it is excluded."""
-    if (one.words & QUANTITIES) != (other.words & QUANTITIES):
+    if (one.words & QUANTITIES) != (other.words & QUANTITIES) or _aside(one, other):
         return CONTRADICTION
     score = 0.0
     if one.words and one.words == other.words:
@@ -166,6 +188,13 @@ def relation(one: Reading, other: Reading) -> float:
     if one.number and one.number == other.number:
         score += SAME_NUMBER
     return score
+
+
+def _aside(one: Reading, other: Reading) -> bool:
+    """Whether one is called as the other is, with a word more that makes it something beside it: fc2_momentum, fc2."""
+    more = one.words ^ other.words
+    common = one.words & other.words
+    return bool(more and common) and more <= _ASIDE and not _beside(one.words | one.above, other.words | other.above)
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:

@@ -3,15 +3,17 @@ and relative_coords_table, GPT-2's causal mask (called bias), rotary frequencies
 
 One that the target lacks is left out if its numbers are the computed ones, which is looked at when the plan is applied:
 other frequencies are another base, and that is information. One that the file lacks is computed where everything about
-it follows from its shape.
+it follows from its shape, or where the target is code and was seen to hold it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from inspector.keys.operations.computed import COMPUTED
 from inspector.keys.operations.drop_computed import LEAVE_OUT
+from inspector.keys.operations.fill_constant import numbers_of
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost, Evidence, Step, StepKind
@@ -42,9 +44,12 @@ def _steps(left: Leftovers) -> Iterator[Step]:
                 shape=leaf.shape,
                 value="" if lossy else f"computed:{kind}",
             )
+    held = {tensor.name: tensor.held for tensor in left.target.tensors if tensor.held}
     for leaf in left.missing:
         kind = _kind(leaf)
-        if kind and COMPUTED[kind].fills:
+        if (step := _as_held(leaf, held.get(leaf.name, ""))) is not None:
+            yield step
+        elif kind and COMPUTED[kind].fills:
             yield Step(
                 kind=StepKind.FILL,
                 source=None,
@@ -58,13 +63,37 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             )
 
 
+def _as_held(leaf: Leaf, held: str) -> Step | None:
+    """A place that the target's own code fills when it is built, as its numbers there have shown."""
+    way, _, argument = held.partition(":")
+    shape = leaf.shape or ()
+    if way == "computed" and argument in COMPUTED and COMPUTED[argument].fits(shape):
+        what = COMPUTED[argument].what
+    elif way == "constant" and len(numbers_of(argument)) == math.prod(shape):
+        what = "what the target's own code sets"
+    else:
+        return None
+    return Step(
+        kind=StepKind.FILL,
+        source=None,
+        target=leaf.name,
+        rule=RULE.id,
+        reason=f"The file lacks it: {what}.",
+        cost=Cost.LOSSLESS,
+        evidence=Evidence.RULE,
+        shape=leaf.shape,
+        value=held,
+    )
+
+
 RULE = Rule(
     id="computed-buffers",
     title="Computed buffers",
     says=(
         "Leaves out buffers that the network computes itself (position_ids, relative_position_index, "
         "relative_coords_table, causal masks, inv_freq) if their numbers are the computed ones; computes missing ones "
-        "that follow from their shape."
+        "that follow from their shape, or that the target's own code was seen to hold (causal masks, sines and cosines "
+        "of positions, the means of pictures' colours)."
     ),
     cost=Cost.LOSSLESS,
     done="computed buffers are left out or computed",

@@ -16,7 +16,7 @@ from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 
 _TABLES = ("embedding", "embeddings", "embedding_table")
-_NAMES = ("kernel", "w", *_TABLES)
+_NAMES = ("kernel", "w", "W", *_TABLES)
 _BIASES = ("b",)
 
 
@@ -60,7 +60,7 @@ RULE = Rule(
     id="matrix-aliases",
     title="kernel",
     says=(
-        "Calls kernel (w) weight, and b bias, where the target's module has a matrix of as many elements; and "
+        "Calls kernel (w, W) weight, and b bias, where the target's module has a matrix of as many elements; and "
         "embedding weight, where it has one of the same shape."
     ),
     cost=Cost.LOSSLESS,

@@ -84,8 +84,8 @@ RULE = Rule(
     id="path-names",
     title="Paths for names",
     says=(
-        "Reads slashes as dots where names have them throughout (TensorFlow, Keras, Flax, Haiku), without :0, ~ and one "
-        "scope before all names, and a number written onto a list's name (layer1_0) as a level of its own."
+        "Reads slashes as dots where names have them throughout (TensorFlow, Keras, Flax, Haiku), without :0, ~ and "
+        "one scope before all names, and a number written onto a list's name (layer1_0) as a level of its own."
     ),
     cost=Cost.LOSSLESS,
     done="the slashes in the names of {tensors} become dots",

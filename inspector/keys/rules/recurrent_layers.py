@@ -4,6 +4,9 @@ torch counts the layers of an LSTM in the tensors' own names, from 0; who writes
 or 1 (`lstms.0`, `lstm1`). The numbers say which is which where there are as many on both sides, each with all the
 tensors and shapes of its counterpart, and the two modules are called by a word of one meaning. Where a second module of
 either side would fit as well, nothing is done.
+
+One layer in one direction is a cell (torch/nn/modules/rnn.py): nn.LSTM's weight_ih_l0 is nn.LSTMCell's weight_ih, with
+its gates in the same order.
 """
 
 from __future__ import annotations
@@ -75,6 +78,7 @@ def _shapes(stack: _Stack) -> list[dict[tuple[str, str], Shape | None]]:
 
 
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
+    yield from _cells(leaves, places)
     ours, theirs = _stacks(leaves), _stacks(places)
     for at in (0, 1):
         # Modules of several layers of the file and rows of modules of the target, then the other way round.
@@ -83,6 +87,41 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
             rivals = [x for x in ours[at] if _shapes(x) == _shapes(stack)]
             if len(goals) == len(rivals) == 1 and set(words_of(stack.name)) & set(words_of(goals[0].name)):
                 yield from _spelled(stack, goals[0], is_one=not at)
+
+
+_CELL = re.compile(r"((?:weight|bias)_(?:ih|hh))(_l0|)")
+# What a recurrent module is called, of the words of `synonyms.py`.
+_RECURRENT = frozenset({"rnn", "cell", "cells", "lstmcell", "grucell", "rnncell"})
+
+
+def _cells(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> Iterator[Spelling]:
+    """A module of one layer as a cell, or back, where there is no other recurrent module on either side."""
+    ours, theirs = _recurrent(leaves), _recurrent(places)
+    if len(ours) != 1 or len(theirs) != 1:
+        return
+    (module, one), (goal, other) = *ours.items(), *theirs.items()
+    names = {_CELL.fullmatch(own) for own in one}, {_CELL.fullmatch(own) for own in other}
+    ends = [{found[2] if found else None for found in side} for side in names]
+    if {*map(len, ends)} != {1} or ends[0] == ends[1] or None in ends[0] | ends[1]:
+        return
+    (end,), (wanted,) = ends
+    shapes = [{_CELL.sub(r"\1", own): leaf.shape for own, leaf in side.items()} for side in (one, other)]
+    called = [set(words_of(split_name(name)[1])) for name in (module, goal)]
+    if shapes[0] != shapes[1] or not all(words & _RECURRENT for words in called):
+        return
+    move = Move(RULE.id, f'call the layer of "{module}" the {"cell" if end else "layer"} "{goal}"', change=(module,))
+    for own, leaf in one.items():
+        yield Spelling(leaf, f"{goal}.{own.removesuffix(end or '')}{wanted}", move)
+
+
+def _recurrent(side: Sequence[Leaf]) -> dict[str, dict[str, Leaf]]:
+    """Module -> its tensors by their own names, of all modules that have a recurrent one's."""
+    found: dict[str, dict[str, Leaf]] = {}
+    for leaf in side:
+        module, own = split_name(leaf.name)
+        if own.startswith(("weight_hh", "weight_ih", "bias_hh", "bias_ih", "weight_hr")):
+            found.setdefault(module, {})[own] = leaf
+    return found
 
 
 def _spelled(stack: _Stack, goal: _Stack, *, is_one: bool) -> Iterator[Spelling]:
@@ -101,7 +140,7 @@ RULE = Rule(
     title="Layers of recurrent modules",
     says=(
         "Counts the layers of a recurrent module as a module per layer, or the other way round: rnn.weight_ih_l1 and "
-        "rnns.1.weight_ih_l0."
+        "rnns.1.weight_ih_l0; calls the one layer of a module a cell, or back."
     ),
     cost=Cost.LOSSLESS,
     done="the layers of recurrent modules are counted as the target counts them",

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.words import words_of
 from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 
+# What else statistics are called: a standard deviation is the root of what is missing, and in the file.
+_STATISTICS = frozenset({"mean", "variance", "std", "rstd", "invstd"})
 _VALUES = {"running_mean": "statistics:0", "running_var": "statistics:1"}
 
 
@@ -21,6 +24,10 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     there = {link.target.name for link in left.settled}
     if not missing or set(missing) != wanted or any(split_name(x.name)[1] in _VALUES for x in left.extra):
         return  # some are there: the file is a part, or another network's
+    if any(
+        x.shape == place.shape and _of_the_norm(x.name, name) for x in left.extra for name, place in missing.items()
+    ):
+        return
     weights = {t.name for t in left.target.tensors if split_name(t.name)[1] == "weight"}
     for name, place in missing.items():
         module, _ = split_name(name)
@@ -39,6 +46,12 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             shape=place.shape,
             value=_VALUES[split_name(name)[1]],
         )
+
+
+def _of_the_norm(name: str, place: str) -> bool:
+    """Whether a tensor without a place is a statistic of the same module under another name: bn.std."""
+    (module, last), (norm, _) = split_name(name), split_name(place)
+    return module == norm and not _STATISTICS.isdisjoint(words_of(last))
 
 
 RULE = Rule(

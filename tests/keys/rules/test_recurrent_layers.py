@@ -71,3 +71,30 @@ def test_what_the_numbers_do_not_say_is_not_placed_unasked(ours, goal, file_of, 
 def test_equal_sides_are_untouched(file_of, target_of):
     for same in (net(lstm=nn.LSTM(8, 8, 2)), net(lstms=LIST())):
         assert diagnose(file_of(same), target_of(same)).plan.rules == ()
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_layer_is_a_cell(kind, bias, file_of, target_of):
+    cell = {nn.LSTM: nn.LSTMCell, nn.GRU: nn.GRUCell, nn.RNN: nn.RNNCell}[kind](8, 6, bias=bias)
+    layer = net(rnn=kind(8, 6, bias=bias))
+    for ours, goal in ((layer, net(cell=cell)), (net(cell=cell), layer)):
+        plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
+        assert plan.complete and not plan.needs_accept
+        for target, source in where(plan).items():
+            assert source.rpartition(".")[2].removesuffix("_l0") == target.rpartition(".")[2].removesuffix("_l0")
+
+
+@pytest.mark.parametrize(
+    ("ours", "goal"),
+    [
+        (net(encoder=nn.LSTM(8, 8), decoder=nn.LSTM(8, 8)), net(one=nn.LSTMCell(8, 8), other=nn.LSTMCell(8, 8))),
+        (net(rnn=nn.LSTM(8, 8, bidirectional=True)), net(cell=nn.LSTMCell(8, 8))),
+        (net(rnn=nn.LSTM(8, 8, 2)), net(cell=nn.LSTMCell(8, 8))),
+        (net(rnn=nn.LSTM(8, 8, proj_size=4)), net(cell=nn.LSTMCell(8, 8))),
+        (net(policy=nn.LSTM(8, 8)), net(value=nn.LSTMCell(8, 8))),
+    ],
+)
+def test_what_is_no_single_layer_is_no_cell(ours, goal, file_of, target_of):
+    plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
+    assert plan is None or not plan.complete or plan.needs_accept or plan.ambiguities
