@@ -22,7 +22,7 @@ _seen = 0
 
 
 def collect() -> None:
-    """Behind a whole run of a page: what it held in circles, pictures and tables among it, goes now and not some time."""
+    """Behind a whole run of a page: what it held in circles, pictures and tables among it, goes now."""
     gc.collect()
 
 
