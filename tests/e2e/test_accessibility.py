@@ -139,6 +139,8 @@ class Examiner:
         self.page.wait_for_timeout(250)
         if not self.page.evaluate("() => !!window.axe"):
             self.page.evaluate(f"{self.axe};0")
+        # A slider's ends come and go with the pointer.
+        self.page.wait_for_function(_STILL)
         self._note(where, theme=False)
         if themes:
             self.page.emulate_media(color_scheme="dark")
