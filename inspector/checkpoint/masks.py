@@ -47,4 +47,4 @@ def is_causal_mask(numbers: NDArray[Any]) -> bool:
     # What is hidden at each distance from the diagonal, from the last column's corner to the last row's.
     distances = np.concatenate([first[0, ::-1], first[1:, 0]])
     edges = int(np.count_nonzero(distances[1:] != distances[:-1]))
-    return not distances[size - 1] and edges <= 2 and np.count_nonzero(first) >= size
+    return bool(not distances[size - 1] and edges <= 2 and np.count_nonzero(first) >= size)
