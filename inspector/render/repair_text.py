@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
-from inspector.keys.checks.repair import AMBIGUOUS
 from inspector.keys.folding import fold
 from inspector.keys.placing.left_over import left_over
 from inspector.keys.sentences import without_questions
@@ -34,7 +33,7 @@ def keys_text(report: KeyReport) -> RenderableType:
         parts.append(f"[bold red]{safe(report.refusal)}[/]")
     plan = report.plan
     if plan is not None:
-        parts += [*_questions(plan), *_rules(plan)]
+        parts += [*_questions(plan, report), *_rules(plan)]
     left = [f"{len(report.missing):,} missing", f"{len(report.unexpected):,} unexpected"]
     parts += [
         "",
@@ -43,17 +42,19 @@ def keys_text(report: KeyReport) -> RenderableType:
         "shape.",
     ]
     parts += _left_over(report)
-    told = [finding for finding in report.findings if finding.id != AMBIGUOUS.id]
-    if told or not (plan and plan.ambiguities):
+    asked = {question.question for question in plan.ambiguities} if plan else set()
+    told = [finding for finding in report.findings if finding.says not in asked]
+    if told or not asked:
         parts += ["", findings_text(told)]
     return Group(*parts)
 
 
-def _questions(plan: RepairPlan) -> list[RenderableType]:
-    """Each once, with how it is answered, by the finding's name, which a program's settings may hold."""
+def _questions(plan: RepairPlan, report: KeyReport) -> list[RenderableType]:
+    """Each once, with how it is answered, and the id of its finding, which a program's settings may hold."""
+    ids = {finding.says: f" [dim]({finding.id})[/dim]" for finding in report.findings}
     parts: list[RenderableType] = []
     for question in plan.ambiguities:
-        parts.append(f"\n[yellow]{safe(question.question)}[/] [dim]({AMBIGUOUS.id})[/dim]")
+        parts.append(f"\n[yellow]{safe(question.question)}[/]{ids.get(question.question, '')}")
         for option, means in question.options:
             parts.append(f"  --choose {safe(quote_word(f'{question.id}={option}'))}  {safe(means)}")
     return parts
