@@ -38,7 +38,7 @@ check: static test
 static: $(VENV)/.test
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	$(PY) -m mypy --strict inspector
+	$(PY) -m mypy --strict inspector app.py ui.py pages
 
 bench: $(VENV)/.test $(SAMPLES)
 	for b in benchmarks/bench_*.py; do echo "== $$b"; $(PY) $$b || exit 1; done

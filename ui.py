@@ -75,3 +75,5 @@ except ReadError as error:
     next_steps.show_for_unreadable()
 except InspectorError as error:
     guard.show_error(error)
+finally:
+    garbage.collect()

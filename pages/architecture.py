@@ -1,6 +1,7 @@
 """Architecture: which model is it, how sure is that, and what does each part cost?"""
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -89,9 +90,9 @@ if forward is not None or carries:
     shown["Drawing"] = lambda: views.drawing_view(hand if carries else None, forward, costs, counts, held)
 if best is not None and not best.spec.assumed:
     shown["Run it"] = lambda: run_it.show_of_file(hand, size, batch)
-shown["Tree"] = lambda: views.tree_view(state, counts, costs)
+shown["Tree"] = partial(views.tree_view, state, counts, costs)
 if forward is not None and costs is not None:
     shown |= views.bill_views(forward, costs)
-shown["Surgery"] = lambda: surgery.show_surgery(hand, state, recognition)
+shown["Surgery"] = partial(surgery.show_surgery, hand, state, recognition)
 shown["Evidence"] = lambda: architecture.show_evidence(recognition, costs)
 views.show_views(shown, key="architecture-view")

@@ -1,5 +1,7 @@
 """Compare: what changed between two files, and what does that prove?"""
 
+from functools import partial
+
 import streamlit as st
 
 from inspector.compare.report import Diff
@@ -61,7 +63,7 @@ with st.expander("The two files"):
 with st.container(horizontal=True):
     st.download_button(
         "Tensors as CSV",
-        lambda diff=diff: comparison.csv_of(diff, names_of_entries),
+        partial(comparison.csv_of, diff, names_of_entries),
         file_name="difference.csv",
         mime="text/csv",
         on_click="ignore",

@@ -34,39 +34,45 @@ st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows, archive))}</
 finding_cards(archive)
 
 
-def open_row(row: SurveyRow) -> None:
+def open_row(of: shelf.Shelf, row: SurveyRow) -> None:
     """Take the file in hand and go on to it."""
     bar = st.progress(0.0, text="Taking it out")
+
+    def show(done: int, total: int | None, note: str) -> None:
+        bar.progress(min(1.0, done / total) if total else 0.0)
+
     with said():
-        shelf.take(held, row, lambda done, total, _: bar.progress(min(1.0, done / total) if total else 0.0))
+        try:
+            shelf.take(of, row, show)
+        finally:
+            bar.empty()
         st.switch_page("pages/overview.py")
-    bar.empty()
 
 
 @st.fragment
-def table() -> None:
+def table(of: shelf.Shelf) -> None:
     """A click redraws this part only."""
-    chosen = files_table.choose(rows, f"files-chosen/{held.sha256 or held.folder}")
+    chosen = files_table.choose(rows, f"files-chosen/{of.sha256 or of.folder}")
     if chosen is None:
         st.caption("Click a name to open the file, anything else of its row to see what was found in it.")
         return
     path, row = chosen.row.path, chosen.row.row
     if chosen.opens and row.kind is not RowKind.OTHER:
-        open_row(row)
+        open_row(of, row)
     with st.container(border=True):
         left, right = st.columns([5, 1.4], vertical_alignment="center")
         left.markdown(f"**{plain(visible(path))}**  \n{plain(visible(files_table.what_it_is(row)))}")
         if row.kind is not RowKind.OTHER and right.button(
             "Open it", type="primary", icon=":material/arrow_forward:", key="open-row", width="stretch"
         ):
-            open_row(row)
+            open_row(of, row)
         # An archive has the worst of its members beside its own.
         if row.says and all(finding.says != row.says for finding in row.findings):
             st.markdown(plain(visible(row.says)))
         finding_cards(row.findings, none="" if row.says else "No finding by its header.")
 
 
-table()
+table(held)
 for what in survey.skipped:
     st.caption(plain(f"Not looked at: {what}"))
 with st.container(horizontal=True):

@@ -138,8 +138,7 @@ elif plan is not None and plan.complete:
         proved.caption("The proofs stand above, with the file that was written: these and its reading back.")
     with proved, said():
         if not written:
-            proved = proofs.verified(hand, plan, target, asked, against)
-            proof_table(proved, "How", "proofs", of_part=plan.partial)
+            proof_table(proofs.verified(hand, plan, target, asked, against), "How", "proofs", of_part=plan.partial)
     # No lines load a file cut short; those for what is written of it stand with that.
     if not plan.lost:
         st.header("Python")

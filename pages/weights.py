@@ -1,5 +1,7 @@
 """Weights: is this model any good, by its numbers alone?"""
 
+from functools import partial
+
 import streamlit as st
 
 from inspector.findings import Finding
@@ -83,7 +85,7 @@ st.dataframe(
     key="statistics",
     height=table_height(len(frame), 420),
     # The last one is empty but for quantised numbers.
-    column_order=[name for name in frame if name != "Measured as" or frame[name].any()],
+    column_order=[name for name in map(str, frame) if name != "Measured as" or frame[name].any()],
     column_config={
         "Tensor": st.column_config.TextColumn(width=225),
         **{
@@ -96,7 +98,7 @@ st.dataframe(
 with st.container(horizontal=True):
     st.download_button(
         "Statistics as CSV",
-        lambda health=health: measuring.statistics_csv(health),
+        partial(measuring.statistics_csv, health),
         file_name="statistics.csv",
         mime="text/csv",
         on_click="ignore",

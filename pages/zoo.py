@@ -20,7 +20,7 @@ if found is None:
             "trunks by the digests of their tensors. Nothing was audited yet into the store that this server names. "
             "Its operator runs:"
         )
-        st.code("inspector audit MODELS --store STORE --digest", language="sh")
+        st.code("inspector audit MODELS --store STORE --digest", language="sh", wrap_lines=True)
     st.stop()
 
 st.html(f'<p class="mi-answer"><b>{visible(zoo.summary(found))}</b></p>')

@@ -10,6 +10,7 @@ from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
 from inspector.findings import Finding, ranked
 from inspector.gc_pause import without_collecting
 from inspector.health.checks import CHECKS
+from inspector.health.masks import with_masks
 from inspector.health.phrases import listed, reported
 from inspector.health.report import HealthReport
 from inspector.health.spectra import measure_spectra
@@ -127,6 +128,7 @@ def judge(
         others={one.path: one for one in beyond.tensors},
         thresholds=thresholds,
     )
+    subject = with_masks(subject)
     return HealthReport(
         weights=report,
         findings=reported(_found(subject)),

@@ -10,7 +10,7 @@ from inspector.checkpoint.types import Shape, StateDict, StateRole
 from inspector.findings import FindingKind, Severity
 from inspector.keys.plain_load import PlainLoad
 from inspector.keys.plan import by_operation_named, changes_by, listed
-from inspector.keys.report import Cost, Evidence, KeyReport, RepairPlan, RuleUse, Step, StepKind
+from inspector.keys.report import WHICH_STATE, Cost, Evidence, KeyReport, RepairPlan, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Rule
 from inspector.units import counted
 
@@ -200,12 +200,24 @@ def could_be_meant(other: StateDict, used: StateDict) -> bool:
     )
 
 
+def without_questions(report: KeyReport) -> str:
+    """The answer where no question is open; else what it says beside the first of them, "" for nothing: whoever lists
+    the questions has said that one."""
+    asked = report.plan.ambiguities if report.plan is not None else ()
+    if not asked or not report.says.startswith(asked[0].question):
+        return report.says
+    # What follows the question is about the file itself.
+    _, _, rest = report.says.removeprefix(asked[0].question).partition(" But ")
+    return f"{rest[:1].upper()}{rest[1:]}"
+
+
 def with_other_states(report: KeyReport, states: Sequence[StateDict], used: StateDict) -> KeyReport:
     """The same report, saying which other state dicts of the file could have been meant than the used one."""
     taken = {used.path} if not used.gathered else {part.path for part in used.gathered}
     others = [s for s in states if s.path not in taken and could_be_meant(s, used)]
-    if not others:
-        return report
+    asked = report.plan.ambiguities if report.plan is not None else ()
+    if not others or any(question.id == WHICH_STATE for question in asked):
+        return report  # None was taken where it is asked which.
     names = ", ".join(f"{s.label} ({s.role})" for s in others)
     finding = SEVERAL_STATE_DICTS.found(
         f"The file holds {len(others) + 1} sets of weights; {used.label} ({used.role}) was taken, not {names}.",

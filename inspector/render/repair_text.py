@@ -1,4 +1,4 @@
-"""A diagnosis for a terminal, in the order of the Repair page: target, sentence, rules, what is left, questions.
+"""A diagnosis for a terminal, in the order of the Repair page: target, sentence or questions, rules, what is left.
 
 Hundreds of keys are folded into patterns, layer3.*.conv1.{weight,bias}; --json has every one of them.
 """
@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 
 from inspector.keys.folding import fold
 from inspector.keys.placing.left_over import left_over
+from inspector.keys.sentences import without_questions
 from inspector.render.text import findings_text, safe, table
 from inspector.shell_lines import quote_word
 from inspector.units import counted, human_shape, shorten_middle
@@ -26,12 +27,13 @@ _EXAMPLE = 60
 
 def keys_text(report: KeyReport) -> RenderableType:
     """Everything a person decides by, nothing twice."""
-    parts: list[RenderableType] = [f"Target  {safe(report.target)}", f"[bold]{safe(report.says)}[/bold]"]
+    says = without_questions(report)
+    parts: list[RenderableType] = [f"Target  {safe(report.target)}", *([f"[bold]{safe(says)}[/bold]"] if says else ())]
     if report.refusal and report.refusal != report.says:
         parts.append(f"[bold red]{safe(report.refusal)}[/]")
     plan = report.plan
     if plan is not None:
-        parts += _rules(plan)
+        parts += [*_questions(plan, report), *_rules(plan)]
     left = [f"{len(report.missing):,} missing", f"{len(report.unexpected):,} unexpected"]
     parts += [
         "",
@@ -40,12 +42,22 @@ def keys_text(report: KeyReport) -> RenderableType:
         "shape.",
     ]
     parts += _left_over(report)
-    for question in plan.ambiguities if plan else ():
-        parts.append(f"\n[yellow]{safe(question.question)}[/]")
+    asked = {question.question for question in plan.ambiguities} if plan else set()
+    told = [finding for finding in report.findings if finding.says not in asked]
+    if told or not asked:
+        parts += ["", findings_text(told)]
+    return Group(*parts)
+
+
+def _questions(plan: RepairPlan, report: KeyReport) -> list[RenderableType]:
+    """Each once, with how it is answered, and the id of its finding, which a program's settings may hold."""
+    ids = {finding.says: f" [dim]({finding.id})[/dim]" for finding in report.findings}
+    parts: list[RenderableType] = []
+    for question in plan.ambiguities:
+        parts.append(f"\n[yellow]{safe(question.question)}[/]{ids.get(question.question, '')}")
         for option, means in question.options:
             parts.append(f"  --choose {safe(quote_word(f'{question.id}={option}'))}  {safe(means)}")
-    parts += ["", findings_text(report.findings)]
-    return Group(*parts)
+    return parts
 
 
 def _rules(plan: RepairPlan) -> list[RenderableType]:

@@ -1,8 +1,10 @@
-"""What stays for good is not searched for garbage again.
+"""When garbage is searched for, and what is not searched again.
 
-Streamlit collects all garbage at the end of every run, of a fragment's too. With torch, torchvision and the index of
-architectures in memory that is 700,000 objects, a quarter of a second in which no other thread runs Python: the work
-that is watched would get less of the processor than its watching. So what is there after a large import is set aside.
+With torch, torchvision and the index of architectures in memory there are 700,000 objects: a search of all is a quarter
+of a second, seconds on a busy machine, in which no other thread runs Python. Streamlit would do it at the end of every
+run, also of the fragment that looks every 0.4 seconds how far a job is, and a job in this process would hardly get on.
+So that is off (runner.postScriptGC), it is done at the end of whole runs, and what is there after a large import is set
+aside.
 """
 
 from __future__ import annotations
@@ -17,6 +19,11 @@ _WORTH_IT = 40
 
 _lock = threading.Lock()
 _seen = 0
+
+
+def collect() -> None:
+    """Behind a whole run of a page: what it held in circles, pictures and tables among it, goes now."""
+    gc.collect()
 
 
 def set_aside() -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sample_models.labelled import write_labelled
 
 pytestmark = pytest.mark.browser
 
@@ -139,6 +142,8 @@ class Examiner:
         self.page.wait_for_timeout(250)
         if not self.page.evaluate("() => !!window.axe"):
             self.page.evaluate(f"{self.axe};0")
+        # A slider's ends come and go with the pointer.
+        self.page.wait_for_function(_STILL)
         self._note(where, theme=False)
         if themes:
             self.page.emulate_media(color_scheme="dark")
@@ -322,6 +327,17 @@ def _compare(examiner: Examiner, samples: Path) -> None:
     examiner.look_thoroughly("Evaluation")
 
 
+def _evaluation(examiner: Examiner, samples: Path) -> None:
+    visitor, page = examiner.visitor, examiner.page
+    visitor.upload(samples / "shapes.pth")
+    visitor.visit("Evaluation")
+    with tempfile.TemporaryDirectory() as folder:
+        page.get_by_test_id("inspector-file").set_input_files(write_labelled(Path(folder) / "val.zip", each=8))
+        page.get_by_role("button", name=re.compile("Evaluate · 32 pictures")).click()
+    page.get_by_role("figure", name="Confusion matrix: class by answer").wait_for()
+    examiner.look_thoroughly("Evaluation with pictures")
+
+
 def _hostile(examiner: Examiner, samples: Path) -> None:
     visitor, page = examiner.visitor, examiner.page
     visitor.upload(samples / "hostile.pth")
@@ -354,7 +370,7 @@ def _front(examiner: Examiner, samples: Path) -> None:
     examiner.look("A link whose file is gone", narrow=True)
 
 
-_WALKS = (_front, _empty_pages, _contents, _numbers, _repair, _architecture, _explain, _compare, _hostile)
+_WALKS = (_front, _empty_pages, _contents, _numbers, _repair, _architecture, _explain, _compare, _evaluation, _hostile)
 
 
 @pytest.mark.timeout(600)

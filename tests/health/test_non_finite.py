@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from inspector.findings import Severity
@@ -61,3 +62,56 @@ def test_integers_and_finite_numbers_are_left_alone(tmp_path: Path) -> None:
 def test_nan_in_a_mask_is_an_error(tmp_path: Path) -> None:
     state = {"attn.mask": torch.full((4, 4), -INF).triu(1) * 0}
     assert only(observe(tmp_path, state, "non-finite")).severity is Severity.ERROR
+
+
+def _causal(n: int, hidden: float = -INF) -> torch.Tensor:
+    return torch.full((n, n), hidden).triu(1)
+
+
+@pytest.mark.parametrize("name", ["tril", "bias", "causal", "attn_bias", "m", "w", "weight"])
+def test_a_triangle_of_zeros_and_infinities_is_a_mask_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    state = {f"blocks.0.attn.{name}": _causal(16), "fc.weight": torch.randn(4, 4)}
+    assert only(observe(tmp_path, state, "non-finite")).severity is Severity.NOTICE
+
+
+def test_bands_and_squares_of_squares_are_masks_too(tmp_path: Path) -> None:
+    band = _causal(16) + torch.full((16, 16), -INF).tril(-4).nan_to_num(0, neginf=-INF)
+    state = {
+        "blocks.0.m": band,
+        "blocks.1.m": _causal(8).expand(2, 1, 8, 8).clone(),
+        "blocks.2.m": _causal(8).T.clone(),
+    }
+    found = only(observe(tmp_path, state, "non-finite"))
+    assert found.severity is Severity.NOTICE and len(found.subjects) == 3
+
+
+def test_a_mask_of_a_types_least_number_is_no_large_weight(tmp_path: Path) -> None:
+    least = torch.finfo(torch.float32).min
+    assert observe(tmp_path, {"blocks.0.m": _causal(16, least)}, "large-weight", "half-precision-overflow") == ()
+    odd = _causal(16, least)
+    odd[3, 3] = least
+    assert observe(tmp_path, {"blocks.0.m": odd}, "large-weight")
+
+
+def _one_in(n: int, row: int, column: int, value: float, rest: float = 0.0) -> torch.Tensor:
+    made = torch.full((n, n), rest)
+    made[row, column] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        _one_in(16, 3, 4, INF, 0.5),
+        _one_in(16, 3, 4, -INF),
+        _one_in(16, 0, 15, -INF),
+        _one_in(2, 0, 1, -INF),
+        -_causal(16),
+        torch.full((16, 16), -INF).triu(0),
+        torch.full((8, 16), -INF).triu(1),
+        torch.cat([_causal(8)[None], _causal(8).T[None]]),
+    ],
+    ids=["one", "one-of-zeros", "a-corner", "2x2", "plus", "the-diagonal", "no-square", "two-that-differ"],
+)
+def test_what_is_no_triangle_stays_an_error(tmp_path: Path, weight: torch.Tensor) -> None:
+    assert only(observe(tmp_path, {"fc.weight": weight}, "non-finite")).severity is Severity.ERROR

@@ -6,9 +6,13 @@ import io
 
 from rich.console import Console
 
+from inspector.findings import FindingKind, Severity
+from inspector.keys.checks.repair import AMBIGUOUS
 from inspector.keys.placing.left_over import left_over
 from inspector.keys.report import Ambiguity, Cost, Evidence, KeyReport, RepairPlan, RuleUse, Step, StepKind
 from inspector.render.repair_text import keys_text
+
+CUT = FindingKind("cut", Severity.WARNING, "Cut short")
 
 
 def _report(**more: object) -> KeyReport:
@@ -62,7 +66,32 @@ def test_beyond_some_patterns_the_rest_is_counted() -> None:
     assert "and 12 more; --json lists every one" in text
 
 
-def test_rules_come_with_three_examples_before_what_is_left_and_the_questions_last() -> None:
+def test_a_question_that_is_the_answer_is_said_once_with_how_it_is_answered() -> None:
+    question = Ambiguity(id="twins", question="Which one?", options=(("ema", "the averaged"), ("raw", "the trained")))
+    other = Ambiguity(id="order", question="In which order?", options=(("qkv", "q first"), ("kqv", "k first")))
+    told = AMBIGUOUS.found("Which one?", remedy="Choose twins=ema or twins=raw.")
+    cut = CUT.found("The file was cut short.")
+    text = _text(_report(says="Which one?", plan=_plan(ambiguities=(question,)), findings=(told,)))
+    assert text.count("Which one?") == 1 and "Choose twins" not in text and "No findings" not in text
+    assert text.index("Which one? (ambiguous)") < text.index("--choose twins=ema  the averaged")
+    text = _text(
+        _report(
+            says="Which one? (2 questions open) But it was cut.",
+            plan=_plan(ambiguities=(question, other)),
+            findings=(told, cut, AMBIGUOUS.found("In which order?")),
+        )
+    )
+    assert text.count("Which one?") == text.count("In which order?") == 1
+    assert "It was cut." in text and "The file was cut short." in text
+
+
+def test_without_a_question_the_answer_and_all_findings_stand() -> None:
+    text = _text(_report(says="Which one? is a name.", findings=(CUT.found("The file was cut short."),)))
+    assert "Which one? is a name." in text and "The file was cut short." in text
+    assert "No findings." in _text(_report())
+
+
+def test_rules_come_with_three_examples_behind_the_questions_and_before_what_is_left() -> None:
     use = RuleUse(
         id="wrapper-segment",
         says='drop the segment "module"',
@@ -76,11 +105,13 @@ def test_rules_come_with_three_examples_before_what_is_left_and_the_questions_la
     order = [
         "Target  torchvision/resnet18",
         "It fits.",
+        "Which one?",
+        "--choose twins=ema",
         'drop the segment "module"',
         "module.c -> c",
         "By name and shape",
     ]
-    order += ["Missing  1 key", "fc.weight", "Which one?", "--choose twins=ema"]
+    order += ["Missing  1 key", "fc.weight"]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
 

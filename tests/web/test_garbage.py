@@ -6,6 +6,7 @@ import types
 import weakref
 
 import pytest
+from streamlit import config
 
 from inspector.web import gc_freeze as garbage
 
@@ -50,3 +51,18 @@ def test_garbage_of_before_is_not_kept(fresh):
     del ring
     assert garbage.set_aside()
     assert seen() is None
+
+
+def test_a_look_at_a_jobs_progress_searches_for_no_garbage():
+    """Streamlit's own search at the end of each look, of a fragment, kept a job in the same process from getting on."""
+    assert config.get_option("runner.postScriptGC") is False
+
+
+def test_a_whole_run_searches_once(app, monkeypatch):
+    app.run()
+    app.run()  # Until here what was imported is set aside, too.
+    searches = []
+    monkeypatch.setattr(gc, "collect", lambda *of: searches.append(of) or 0)
+    app.run()
+    assert not app.exception
+    assert len(searches) == 1

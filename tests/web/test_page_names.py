@@ -1,4 +1,4 @@
-"""Pages are scripts that no type checker follows: what they take from our modules must be there.
+"""What the pages take from our modules must be there, also where no type checker was run.
 
 A name that moved would be found by whoever opens the page otherwise, and only on the way that comes by it.
 """

@@ -66,7 +66,7 @@ def _rates(groups: Sequence[Group]) -> str:
 
 def _steps(optimizer: Optimizer) -> str:
     most = optimizer.most_steps
-    return "" if most is None else f", {most:,.0f} steps done"
+    return "" if most is None else f", {counted(round(most), 'step')} done"
 
 
 def _zero(optimizers: Sequence[Optimizer]) -> Iterator[Finding]:

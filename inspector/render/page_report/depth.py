@@ -17,6 +17,8 @@ _COLOURS = {
     "linear": "#d98c21",
     "embedding": "#b5478f",
     "recurrent": "#8c6bb1",
+    "LoRA A": "#2a788e",
+    "LoRA B": "#d98c21",
 }
 _OTHER = "#8a949b"
 

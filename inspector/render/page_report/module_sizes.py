@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from inspector.params.report import ModuleCount
 from inspector.render.page_report import svg
-from inspector.units import counted, human_bytes, human_count, human_share, shorten_middle
+from inspector.units import counted, human_bytes, human_count, human_share, shorten_apart, shorten_middle
 
 _WIDTH, _HEIGHT = 760.0, 380.0
 _COLUMNS = 4
 # A box without room for a line of text has no name, one without room for a line of pixels joins its neighbours.
 _NAMED, _LEAST = 12.0, 3.0
 _LETTER = 6.2
+_LONGEST = 19  # letters of a name beside its bytes
 # Above it white text could not be read.
 _BRIGHTEST = 0.42
 _BUNDLE = 14.0  # of small neighbours
@@ -71,6 +72,10 @@ def _inmost(module: _Module) -> _Module:
             for child in inner.children:
                 child.label = f"{inner.label}.{child.label}"
         module.children = inner.children
+    if any(len(child.label) > _LONGEST for child in module.children):
+        labels = shorten_apart([child.label for child in module.children], _LONGEST)
+        for child, label in zip(module.children, labels, strict=True):
+            child.label = label
     for child in module.children:
         _inmost(child)
     return module

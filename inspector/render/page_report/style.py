@@ -48,6 +48,7 @@ figcaption{color:var(--soft);font-size:.9rem}
 .maps img{width:100%}
 @media(max-width:560px){.answer{grid-template-columns:1fr 1fr}.answer span:last-child{grid-column:1/-1}
 main{padding:18px 14px}}
+@media print,(min-width:700px){td:first-child:nth-last-child(2):has(code){min-width:20rem}}
 @page{margin:16mm}
 @media print{:root{color-scheme:light;--ground:#fff;--text:#000;--soft:#444;--line:#bbb;--card:#fff;
 --error:#b3261e;--warning:#8a5a00;--notice:#1f5fa8;--info:#1d6b50;--accent:#000}

@@ -13,6 +13,7 @@ from inspector.findings import Finding
 from inspector.keys.folding import Fold, fold, search
 from inspector.keys.placing.left_over import LeftOver
 from inspector.keys.report import Cost, Evidence, KeyReport, RepairPlan, RuleUse
+from inspector.keys.sentences import without_questions
 from inspector.render.json import as_json
 from inspector.render.plan_table import PlanRow, find_rows, plan_rows, rows_csv
 from inspector.units import counted, human_shape
@@ -36,13 +37,11 @@ _SEARCHED = 24  # names, above which a list gets a field to search it
 
 def answer(report: KeyReport) -> str:
     """The diagnosis in a sentence; of open questions, which stand below with their boxes, only that there are some."""
+    rest = without_questions(report)
+    if rest == report.says:
+        return rest
     asked = report.plan.ambiguities if report.plan is not None else ()
-    if not asked or not report.says.startswith(asked[0].question):
-        return report.says
-    # What follows the question is about the file itself.
-    _, _, rest = report.says.removeprefix(asked[0].question).partition(" But ")
-    waits = f"{counted(len(asked), 'question')} to answer first: the file does not tell."
-    return f"{waits} {rest[:1].upper()}{rest[1:]}" if rest else waits
+    return f"{counted(len(asked), 'question')} to answer first: the file does not tell. {rest}".rstrip()
 
 
 def show_rules(plan: RepairPlan) -> None:

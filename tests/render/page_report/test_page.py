@@ -180,6 +180,14 @@ def test_a_thousand_equal_blocks_are_many_boxes_and_none_is_lost() -> None:
 
 
 def test_a_file_without_bytes_has_no_figure() -> None:
+    # Of long names what tells them apart is kept, their numbers.
+    above = ["", "base_model", "base_model.model", "base_model.model.layers"]
+    layers = [f"{above[-1]}.{n}{inner}" for n in (1, 11) for inner in ("", ".self_attn")]
+    heads = [f"{path}.{head}" for path in layers[1::2] for head in "qv"]
+    svg = module_sizes(
+        [*(_module(path, 200) for path in above), *(_module(p, 100) for p in layers), *(_module(p, 50) for p in heads)]
+    )
+    assert ">…1.self_attn<" in svg and ">…11.self_attn<" in svg
     assert module_sizes([_module("", 0)]) == ""
     assert module_sizes([]) == ""
 

@@ -126,7 +126,8 @@ def observe_hidden(hidden: Hidden) -> list[Finding]:
         for _, outcome in hidden.found
         for use in outcome.uses.values()
     )
-    called = f"; they would import {', '.join(n[:60] for n in dict.fromkeys(names[:3]))}" if names else ""
+    they = "it" if len(places) == 1 else "they"
+    called = f"; {they} would import {', '.join(n[:60] for n in dict.fromkeys(names[:3]))}" if names else ""
     return [
         *unsearched,
         HIDDEN_PICKLE.found(
@@ -138,7 +139,8 @@ def observe_hidden(hidden: Hidden) -> list[Finding]:
                 ("pickles", len(places)),
                 *((where[:200], ", ".join(names_of(o))[:500] or "no names") for where, o in hidden.found[:_LISTED]),
             ),
-            remedy="A program that reads on, or that loads the member by itself, runs them. Do not pass the file on.",
+            remedy="A program that reads on, or that loads the member by itself, runs "
+            f"{'it' if len(places) == 1 else 'them'}. Do not pass the file on.",
         ),
     ]
 
