@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from inspector.units import counted, human_bytes
 from inspector.web import jobs, session, shelf
 from inspector.web.second_file import beside
 from inspector.web.server_paths import audits_store, resolve_folder, server_root, store_path
-from inspector.web.text import visible
+from inspector.web.text import plain, visible
 from inspector.web.trees import table_height
 
 # A longer table is slow in a browser, and nobody reads it: a search narrows it.
@@ -89,8 +90,11 @@ def choose_file(found: PartFolder) -> dict[str, Any] | None:
         return None
     if answer.more:
         st.caption(f"The first {len(rows):,} of {rows[0]['in_all']:,}: search for the others.")
+    above = _folder_of([row["path"] for row in rows])
+    if above:
+        st.caption(f"Files below {plain(above)}.")
     event = st.dataframe(
-        _frame(rows),
+        _frame(rows, above),
         hide_index=True,
         key="zoo-files",
         height=_height(rows),
@@ -197,11 +201,21 @@ def _is_folder(relative: str) -> bool:
     return True
 
 
-def _frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def _folder_of(paths: Sequence[str]) -> str:
+    """The folder in which all of them lie, with its slash; "" for none. A path's end is what tells it apart."""
+    if len(paths) < 2:
+        return ""
+    # What lies between the first and the last by name begins as both do.
+    first, last = (path.rpartition("/")[0].split("/") for path in (min(paths), max(paths)))
+    shared = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))]
+    return "/".join(shared) + "/" if any(shared) else ""
+
+
+def _frame(rows: Sequence[dict[str, Any]], above: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Worst": [_WORDS.get(row["severity"] or "", "") for row in rows],
-            "File": [visible(row["path"]) for row in rows],
+            "File": [visible(row["path"][len(above) :]) for row in rows],
             "What it is": [visible(what_it_is(row)) for row in rows],
             "Parameters": pd.array([row["parameters"] or None for row in rows], dtype="Int64"),
             "Bytes": pd.array([row["nbytes"] or None for row in rows], dtype="Int64"),

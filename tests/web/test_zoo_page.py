@@ -56,11 +56,12 @@ def test_the_answer_comes_first_and_the_worst_file_on_top(app: AppTest, root: Pa
     on_zoo(app)
     assert "7 files of" in html(app) and "7 checkpoints; 1 file has an error." in html(app)
     (frame,) = (element.value for element in app.dataframe)
-    assert frame["File"].iloc[0] == "zoo/evil.pkl" and frame["Worst"].iloc[0] == "Error" and len(frame) == 7
+    assert frame["File"].iloc[0] == "evil.pkl" and frame["Worst"].iloc[0] == "Error" and len(frame) == 7
+    assert r"Files below zoo\/." in [caption.value for caption in app.caption]
     app.text_input(key="zoo-text").set_value("TUNE").run()
     finish(app)
     (frame,) = (element.value for element in app.dataframe)
-    assert sorted(frame["File"]) == ["zoo/tune1.safetensors", "zoo/tune2.safetensors"]
+    assert sorted(frame["File"]) == ["tune1.safetensors", "tune2.safetensors"]
     app.text_input(key="zoo-text").set_value("'; drop table files; --").run()
     finish(app)
     assert not app.dataframe and "No file is like that." in [caption.value for caption in app.caption]
@@ -128,3 +129,20 @@ def test_the_page_is_offered_where_the_operator_names_a_store_alone(
     assert audits_store() is None
     monkeypatch.setenv("INSPECTOR_CATALOGUE", str(tmp_path))
     assert audits_store() == tmp_path.resolve()
+
+
+@pytest.mark.parametrize(
+    ("paths", "above"),
+    [
+        (["a/b/c.pth", "a/b/d.pth"], "a/b/"),
+        (["a/bc/x.pth", "a/bd/x.pth"], "a/"),
+        (["/srv/zoo", "/srv/zoo/x.pth"], "/srv/"),
+        (["https://host/x.pth", "https://host/y/z.pth"], "https://host/"),
+        (["x.pth", "a/x.pth"], ""),
+        (["/x.pth", "/a/x.pth"], ""),
+        (["a/b/c.pth"], ""),
+    ],
+)
+def test_what_all_paths_begin_with_is_said_once(paths, above):
+    assert zoo._folder_of(paths) == above
+    assert all(path.startswith(above) for path in paths)
