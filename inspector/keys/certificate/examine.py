@@ -22,7 +22,7 @@ from inspector.keys.certificate.chains import (
 )
 from inspector.keys.certificate.ranks import fisher, log_chance, ranked
 from inspector.keys.certificate.slots import ABOVE, FAR, FEWEST, Tried, try_slot
-from inspector.keys.certificate.types import Feed, Link, Norm, Wiring
+from inspector.keys.certificate.types import NEVER_TRAINED, Feed, Link, Norm, Wiring
 
 Floats = NDArray[np.float64]
 
@@ -164,7 +164,7 @@ class Examiner:
         if own is None:
             chain.why_not = "its norm has no finite numbers"
         elif own.untrained:
-            chain.why_not = "its norm's statistics were never trained"
+            chain.why_not = NEVER_TRAINED
         elif not np.ptp(own.mean):
             chain.why_not = "its norm's means are all the same"
         given = self._given(link, 0)

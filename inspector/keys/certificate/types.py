@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: Why nothing is said of a tensor beside a norm whose statistics are those it begins with.
+NEVER_TRAINED = "its norm's statistics were never trained"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Norm:

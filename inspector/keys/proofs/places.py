@@ -7,7 +7,7 @@ left open of each tensor is the certificate (`keys/certificate/`); this is its o
 from __future__ import annotations
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
-from inspector.keys.certificate.types import Certificate, Standing
+from inspector.keys.certificate.types import NEVER_TRAINED, Certificate, Standing
 from inspector.keys.report import Proof
 from inspector.units import counted
 
@@ -44,6 +44,8 @@ def _speaking(certificate: Certificate) -> tuple[tuple[int, str], ...]:
 
 def _why_none(certificate: Certificate) -> str:
     if not certificate.chains:
+        if any(one.reason == NEVER_TRAINED for one in certificate.tensors):
+            return "the batch norms' statistics were never trained"
         return "no batch norm, layer and next batch norm follow on each other"
     chains = f"of {counted(certificate.chains, 'chain')} of norm, kernel and next norm"
     if not certificate.held:

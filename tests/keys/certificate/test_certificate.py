@@ -126,7 +126,9 @@ def test_what_was_never_trained_is_left_open():
     found = certify({name: tensor.numpy() for name, tensor in fresh.items()})
     assert (found.count(Standing.PROVED), found.contradicts) == (0, False)
     assert reason(found, NORM.format(3, 1) + ".running_mean") == "its norm's statistics were never trained"
-    assert judge_places(found).passed is None
+    proof = judge_places(found)
+    assert proof.passed is None
+    assert proof.says == "No place is proved by the numbers: the batch norms' statistics were never trained."
 
 
 @pytest.mark.parametrize("dtype", ["float16"])
