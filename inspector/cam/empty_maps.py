@@ -22,11 +22,14 @@ ZERO_GRADIENT_MAP = FindingKind("zero-gradient-map", Severity.WARNING, "No gradi
 EVEN_MAP = FindingKind("even-map", Severity.WARNING, "The map is nearly even")
 ALL_NEGATIVE_MAP = FindingKind("all-negative-map", Severity.NOTICE, "The whole map is negative")
 MOSTLY_NEGATIVE_MAP = FindingKind("mostly-negative-map", Severity.NOTICE, "Most of the map is negative")
+EVEN_ANSWER = FindingKind("even-answer", Severity.WARNING, "The model answers every class alike")
 
 # Relative: a map whose cells differ by less than this share of its magnitude shows rounding, not places.
 FLAT = 1e-5
 # A map whose coldest cell has this share of its hottest has no cold place: whatever it is drawn with, it is one colour.
 EVEN = 0.9
+# A best class that is so little above chance was not told from the others.
+ABOVE_CHANCE = 1e-3
 # From this share of its mass below zero on, a map shows next to nothing of itself.
 MOSTLY = 0.97
 
@@ -42,8 +45,8 @@ def judge(
     """Findings about one map; () for a map that has something to show.
 
     batch: (1, C, H, W), the prepared picture. At most one finding, the first cause that applies: not finite, zero
-    gradient, constant, rounding, lost in the score, even, all negative, nearly so. Methods that read no gradient, or
-    look at no layer, are judged by their map.
+    gradient, constant, rounding, lost in the score, even, all negative, nearly so, an answer that tells no class.
+    Methods that read no gradient, or look at no layer, are judged by their map.
     of_box: the score is a detector's of one box.
     """
     found = tuple(_findings(unwrap(model), batch, maps, index, target))[:1]
@@ -144,6 +147,25 @@ def _findings(model: nn.Module, batch: Tensor, maps: Maps, index: int, target: S
             if method.eigen
             else "Try another class or an earlier layer.",
         )
+    elif (above := _above_chance(maps.logits[index], target)) is not None and above <= ABOVE_CHANCE:
+        classes = maps.logits.shape[-1]
+        yield EVEN_ANSWER.found(
+            subjects=subjects,
+            says=f"The model gives each of {classes:,} classes {100 / classes:.3g} %: it tells none from another, and "
+            "the map shows what makes next to no difference.",
+            evidence=(("classes", classes), ("above_chance", above), ("limit", ABOVE_CHANCE)),
+            remedy="So do weights that were never trained, and pictures prepared otherwise than in training.",
+        )
+
+
+def _above_chance(logits: Tensor, target: Score) -> float | None:
+    """By which share the best of K classes is above 1/K; None for scores that are no shares of one whole. (K,)."""
+    if logits.ndim != 1 or len(logits) < 2 or target.probability is None:
+        return None
+    scores = logits.double()
+    shares = scores if is_probabilities(scores) else scores.softmax(dim=0)
+    meant = abs(float(shares[target.index]) - target.probability) < 1e-9 and abs(float(shares.sum()) - 1) < 1e-3
+    return float(shares.max()) * len(scores) - 1 if meant else None
 
 
 def _negative_share(raw: Tensor) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from inspector.cam.explain import explain
 from inspector.cam.methods import METHODS
 from inspector.cam.report import Explanation, Options, Preprocessing
+from inspector.cam.targets.answers import AnswerKind
 from inspector.errors import ExplainError
 
 PLAIN = Preprocessing(
@@ -165,3 +166,22 @@ def test_a_map_that_is_nearly_even_tells_no_place(contrast: int, is_even: bool) 
     assert words.startswith("even-map: The map is nearly even: all 120 cells of Grad-CAM have 9")
     share = found.raw_minimum / found.raw_maximum
     assert dict(found.findings[0].evidence)["coldest_share"] == pytest.approx(share, abs=1e-6) and 0.9 <= share < 1
+
+
+def scaled(by: float) -> Net:
+    model = Net()
+    with torch.no_grad():
+        model.head.weight.mul_(by)
+    return model
+
+
+def test_a_map_of_an_answer_that_tells_no_class_says_so(noise: Image.Image) -> None:
+    assert told(ask(scaled(1e-5), noise, "grad-cam")).startswith(
+        "even-answer: The model gives each of 2 classes 50 %: it tells none from another"
+    )
+    assert ask(scaled(1.0), noise, "grad-cam").findings == ()
+
+
+def test_plain_numbers_that_are_alike_are_no_classes(noise: Image.Image) -> None:
+    found = explain(scaled(1e-5), noise, preprocessing=PLAIN, layer="conv", target=0, answer=AnswerKind.NUMBERS)
+    assert found.findings == ()
