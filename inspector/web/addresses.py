@@ -160,9 +160,10 @@ def _take(where: str) -> Hand | None:
         with st.spinner("Reading its header …"):
             found = _taken(where)
     except NeedsWholeFile as error:
-        show_error(error)
         if is_web_address(where) and not is_hub_place(where):
             st.session_state[_WHOLE] = where
+            error = NeedsWholeFile(error.says, hint=f'"{remote_files.FETCH_WHOLE}", below, brings it here.')
+        show_error(error)
         return None
     if not isinstance(found, Hand):
         session.put_down()
