@@ -122,6 +122,23 @@ def test_several_are_listed_with_the_revisions_to_choose_from(app: AppTest, serv
     assert server.paths()[-1] == f"/lab/many/resolve/{COMMIT}/b.safetensors"
 
 
+def test_from_the_file_that_is_meant_the_others_of_its_repository_are_opened(app: AppTest, server: Server) -> None:
+    publish(server, "lab/two", {"model.safetensors": weights(1), "training.safetensors": weights(2)})
+    _look(app, "lab/two")
+    assert app.session_state["hand"].name == "lab/two/model.safetensors"
+    assert "Not opened: training.safetensors" in _says(_page(app, "overview"))
+    app.button(key="hub-others").click().run()
+    assert app.selectbox(key="hub-file"), "it leads to Open"
+    box = _page(app, "open").selectbox(key="hub-file")  # where the test driver has to be led
+    assert [option.partition(",")[0] for option in box.options] == ["model.safetensors", "training.safetensors"]
+    box.set_value(1).run()
+    app.button(key="hub-open").click().run()
+    assert app.session_state["hand"].name == "lab/two/training.safetensors"
+    assert server.paths()[-1] == f"/lab/two/resolve/{COMMIT}/training.safetensors"
+    # One that was named by itself has nothing that was passed over.
+    assert all(button.key != "hub-others" for button in _page(app, "overview").button)
+
+
 def test_a_server_without_ranges_offers_the_whole_file(app: AppTest, server: Server) -> None:
     server.odd["/a.safetensors"] = lambda handler: handler.answer(200, server.files["/a.safetensors"])
     _look(app, f"{server.base}/a.safetensors")
