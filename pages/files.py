@@ -8,6 +8,7 @@ from inspector.web import files_table, remote_archives, shelf
 from inspector.web.components import finding_cards, title
 from inspector.web.guard import said
 from inspector.web.run.choice import take_shelf
+from inspector.web.server_paths import server_root
 from inspector.web.text import plain, visible
 
 held = shelf.current()
@@ -19,6 +20,8 @@ if held is None:
             "open it."
         )
         st.page_link("pages/open.py", label="Drop a folder or an archive", icon=":material/upload_file:")
+        if server_root() is not None:
+            st.page_link("pages/open.py", label="Choose a folder on this server", icon=":material/folder_open:")
     st.stop()
 title(held.name, "Which of these files is what? A row each, the worst first.")
 survey = shelf.survey(held)

@@ -24,6 +24,7 @@ from inspector.remote.source import HttpSource
 from tests.serving import serving
 
 _PUBLIC = "93.184.216.34"
+_SENDS = "public.example"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +92,13 @@ def _world(form: Form, origin: str, tried: list[str]) -> Iterator[None]:
         del port, seconds
         if host == form.host and answers:
             return answers.pop(0) if len(answers) > 1 else answers[0]
+        if host == _SENDS:
+            return (_PUBLIC,)
         return (socket.inet_ntoa(socket.inet_aton(host)),)
 
     def create(place: tuple[str, int], timeout: float) -> socket.socket:
         if origin.endswith(f":{place[1]}"):
-            return connect(place, timeout)
+            return connect(("127.0.0.1", place[1]), timeout)
         tried.append(place[0])
         raise ConnectionRefusedError(111, "Connection refused")
 
@@ -109,9 +112,13 @@ def outcome_of(form: Form) -> Outcome:
     says = ""
     with serving() as server:
         server.odd["/to"] = lambda handler: handler.redirect(f"http://{form.host}/model.safetensors")
-        # The redirecting server is on this machine; a real one would be public.
-        client = Client(replace(VISITOR, trusted=(server.base,) if form.redirect else (), tries=1))
-        where = f"{server.base}/to" if form.redirect else f"http://{form.host}/model.safetensors"
+        client = Client(replace(VISITOR, tries=1))
+        # The redirecting server is on this machine, and taken for a public one.
+        where = (
+            f"{server.base.replace('127.0.0.1', _SENDS)}/to"
+            if form.redirect
+            else f"http://{form.host}/model.safetensors"
+        )
         with _world(form, server.base, tried):
             for _ in range(2):
                 try:
@@ -138,7 +145,9 @@ def addresses_page() -> str:
             "What the app answers to a visitor who types an address that is no public host's, in every form that we "
             "know of. Each was asked; to none of them was a connection tried. A name is resolved once, all that it "
             "stands for is checked, the connection goes to exactly that, and so at each redirect. The command line "
-            "asks private addresses, which are its user's own, unless a public server redirects there.",
+            "asks private addresses, which are its user's own, unless a public server redirects there, and so does the "
+            "app with `INSPECTOR_PRIVATE_ADDRESSES=on`. Where a cloud tells its machines their keys (169.254.169.254, "
+            "fd00:ec2::254, and those like them) no server's redirect leads, a private one's neither.",
             "",
             "| Hidden | Host | Answer |",
             "| --- | --- | --- |",

@@ -45,14 +45,15 @@ class Answer:
 
 @dataclass(slots=True)
 class _Chain:
-    """One request's way. private: whether private addresses may follow. public: a public host that was asked before,
-    after which none may, "" while none was. at_home: whether it began at the origin that
-    there is a secret for, and never left it."""
+    """One request's way. private: whether private addresses may follow. sent_by: the host that redirected last.
+    public: a public one that was asked before, after which no private one may, "" while none was. at_home: whether it
+    began at the origin that there is a secret for, and never left it."""
 
     private: bool
     at_home: bool
     deadline: float
     public: str = ""
+    sent_by: str = ""
 
 
 class Client:
@@ -124,7 +125,7 @@ class Client:
             if at.scheme == "https" and following.scheme == "http" and not policy.downgrade:
                 raise AddressRefused(f"The server of {name} redirects from https to http ({following.shown}).")
             chain.at_home = chain.at_home and following.origin == at.origin
-            at = following
+            chain.sent_by, at = at.host, following
         raise AddressError(f"The server of {name} redirects more than {policy.redirects} times.")
 
     @contextmanager
@@ -191,20 +192,22 @@ class Client:
                 numbers = lines.addresses_of(at.host, at.port, policy.connect_seconds)
             except OSError as error:
                 if not (trusted or chain.private or policy.tells_numbers):
-                    raise lines.no_public_address(at.host) from None
+                    raise lines.no_public_address(at, policy, sent_by=chain.public) from None
                 raise AddressError(
                     f"The name {at.host} stands for no address here ({error.strerror or error}).",
                     hint="Check the address.",
                 ) from error
             with self._lock:
                 numbers = self._numbers.setdefault(place, numbers)
+        if chain.sent_by and (trusted or chain.private):
+            lines.check_sent_on(at, numbers, chain.sent_by)
         if trusted:
             return numbers
         if not chain.private:
             if policy.proxy and at.host.endswith(_OWN_NAMES):
                 raise AddressRefused(f"{at.host} is a name of a machine's own network, and is not asked.")
-            lines.check_addresses(at, numbers, sent_by=chain.public, tells=policy.tells_numbers)
-            chain.public = at.host if chain.public else ""
+            lines.check_addresses(at, numbers, policy, sent_by=chain.public)
+            chain.public = at.host
         elif all(self._is_public(number) for number in numbers):
             # Whom a public server sends on does not get to ask this machine's own networks.
             chain.private, chain.public = False, at.host

@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.errors import AddressError, AddressRefused, NotPublic
 from inspector.remote.address import WebAddress, parse_address
-from inspector.remote.networks import as_ip, why_not_public
+from inspector.remote.networks import as_ip, tells_secrets, why_not_public
 from inspector.remote.policy import Policy
 
 _BUFFER_NBYTES = 64 * 1024
@@ -56,11 +56,10 @@ def addresses_of(host: str, port: int, seconds: float) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:_MOST_ADDRESSES]
 
 
-def check_addresses(address: WebAddress, numbers: tuple[str, ...], *, sent_by: str = "", tells: bool = False) -> None:
+def check_addresses(address: WebAddress, numbers: tuple[str, ...], policy: Policy, *, sent_by: str = "") -> None:
     """Raises AddressRefused where one of them is no public host's: which of several is asked is chance.
 
-    sent_by: the public host that redirects there, where that alone is why it is refused. tells: whether the refusal may
-    say what a name stands for, which in a network of one's own is nobody else's to know.
+    sent_by: the public host that redirects there, "" where it is what was asked for.
     """
     for number in numbers:
         ip = as_ip(number)
@@ -68,29 +67,46 @@ def check_addresses(address: WebAddress, numbers: tuple[str, ...], *, sent_by: s
         if why:
             if number == address.host:
                 says = f"{address.host} is no public address ({why})."
-            elif tells or _NUMERIC.fullmatch(address.host):
+            elif policy.tells_numbers or _NUMERIC.fullmatch(address.host):
                 says = f"{address.host} stands for {number}, which is no public address ({why})."
-            elif sent_by:
-                says = f"{address.host} stands for what is no public address."
             else:
-                raise no_public_address(address.host)
+                raise no_public_address(address, policy, sent_by=sent_by)
             if sent_by:
-                raise AddressRefused(
-                    f"{sent_by}, a public server, redirects to {address.host_and_port}, and nobody is sent on from "
-                    f"there to private addresses: {says}",
-                    hint="If it is meant, give that address itself.",
-                )
+                raise _sent_on(address, policy, sent_by, says)
             raise NotPublic(
                 says, hint="Only public addresses are asked from here; download the file and open it from disk."
             )
 
 
-def no_public_address(host: str) -> NotPublic:
+def check_sent_on(address: WebAddress, numbers: tuple[str, ...], sent_by: str) -> None:
+    """Raises AddressRefused where a redirect leads to what a cloud tells its machines alone, keys among it. That holds
+    between private addresses, too. sent_by: the host that redirects."""
+    if any(tells_secrets(ip) for ip in map(as_ip, numbers) if ip is not None):
+        raise AddressRefused(
+            f"{sent_by} redirects to {address.host_and_port}, where a cloud tells its machines their keys: "
+            "no redirect is followed there.",
+            hint="Check the address.",
+        )
+
+
+def no_public_address(address: WebAddress, policy: Policy, *, sent_by: str = "") -> AddressRefused:
     """Of a name that stands for nothing, and of one of a network of one's own: whoever asks is not told which: names
     in there are nobody else's to know."""
+    says = f"No public address is known here for the name {address.host}."
+    if sent_by:
+        return _sent_on(address, policy, sent_by, says)
     return NotPublic(
-        f"No public address is known here for the name {host}.",
+        says,
         hint="Look for a slip in the name. A file of a network of your own: download it and open it from disk.",
+    )
+
+
+def _sent_on(address: WebAddress, policy: Policy, sent_by: str, says: str) -> AddressRefused:
+    """No setting allows it, so that none is named. says: what is known of the address."""
+    return AddressRefused(
+        f"{sent_by}, a public server, redirects to {address.host_and_port}, and nobody is sent on from "
+        f"there to private addresses: {says}",
+        hint="If it is meant, give that address itself." if policy.private else "Check the address.",
     )
 
 

@@ -49,6 +49,19 @@ _V6 = tuple(
 _GLOBAL = IPv6Network("2000::/3")
 _MAPPED, _COMPATIBLE = IPv6Network("::ffff:0:0/96"), IPv6Network("::/96")
 _NAT64, _SIX_TO_FOUR = IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16")
+# Where clouds tell a machine, or a container in it, of itself: the link-local ones, AWS's by IPv6, Alibaba's, Azure's.
+_TOLD = frozenset(
+    ip_address(text)
+    for text in (
+        "169.254.169.254",
+        "169.254.170.2",
+        "169.254.170.23",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "100.100.100.200",
+        "168.63.129.16",
+    )
+)
 # The two middle words of an interface that ISATAP made of an IPv4 address.
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
@@ -70,6 +83,12 @@ def why_not_public(address: Ip) -> str:
         found = why_not_public(inner)
         return f"{found} ({inner} inside it)" if found else ""
     return "" if address in _GLOBAL and address.is_global else "reserved"
+
+
+def tells_secrets(address: Ip) -> bool:
+    """Whether a cloud tells its machines there what they are and their keys, in whatever form it is written."""
+    inner = _inside(address) if isinstance(address, IPv6Address) else None
+    return address in _TOLD or inner in _TOLD
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:

@@ -78,6 +78,19 @@ def address_box() -> Hand | None:
     return _choose(listing) if isinstance(listing, _Listing) else None
 
 
+def offer_others(hand: Hand) -> None:
+    """For a file of a repository: a button to the list of all its checkpoints, on Open. Nothing for any other file."""
+    stored = the_store().find(hand.sha256) if hand.is_elsewhere else None
+    if stored is None or not is_hub_place(stored.remote):
+        return
+    if st.button("Choose another file of it", key="hub-others", icon=":material/list:"):
+        place = parse_place(stored.remote)
+        with said(), _hub_named(place.text):
+            st.session_state[_LISTING] = _list(replace(place, path="").text)
+            st.session_state.pop(_WHOLE, None)
+            st.switch_page("pages/open.py")
+
+
 def _open(where: str) -> Hand | None:
     """None where there is something to choose first."""
     if is_web_address(where) and not is_hub_place(where):
@@ -160,9 +173,10 @@ def _take(where: str) -> Hand | None:
         with st.spinner("Reading its header …"):
             found = _taken(where)
     except NeedsWholeFile as error:
-        show_error(error)
         if is_web_address(where) and not is_hub_place(where):
             st.session_state[_WHOLE] = where
+            error = NeedsWholeFile(error.says, hint=f'"{remote_files.FETCH_WHOLE}", below, brings it here.')
+        show_error(error)
         return None
     if not isinstance(found, Hand):
         session.put_down()

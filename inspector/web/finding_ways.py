@@ -17,8 +17,9 @@ from inspector.readers.checks.truncation import CUT_SHORT, DAMAGED_DIRECTORY
 from inspector.readers.formats.script.findings import TORCHSCRIPT
 from inspector.readers.formats.script.model_json import TORCHSCRIPT_LEGACY
 from inspector.readers.formats.torch_package import TORCH_PACKAGE
+from inspector.readers.single_file import OPENED_INSIDE
 from inspector.units import shorten_middle
-from inspector.web import next_steps, reports, states
+from inspector.web import addresses, next_steps, reports, states
 from inspector.web.components import finding_cards
 from inspector.web.session import NAME_QUERY, QUERY, TENSOR_QUERY, Hand
 from inspector.web.text import plain
@@ -44,6 +45,8 @@ def draw_findings(
     for n, finding in enumerate(listed[:_ROWS]):
         with st.container(gap=None, key=f"finding-{n}"):
             finding_cards([finding])
+            if finding.id == OPENED_INSIDE.id and finding.severity is Severity.NOTICE:
+                addresses.offer_others(hand)
             if finding.id in _TAKEN_OUT and state is not None:
                 next_steps.link_to_weights()
             named = [name for name in finding.subjects if name in tensors and len(name) <= _LONGEST][:_TENSORS]

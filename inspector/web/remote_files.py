@@ -40,6 +40,8 @@ from inspector.web.store_remote import place_for, refer_remote, take_over
 from inspector.web.stored import remote_id
 from inspector.web.text import plain
 
+#: The button for an address whose file cannot be looked at by parts.
+FETCH_WHOLE = "Fetch the whole file"
 _UNDERWAY = "fetching"
 _MOST_AT_ONCE = 4
 _WAIT_SECONDS = 20.0
@@ -181,7 +183,7 @@ def offer_whole(where: str, name: str) -> None:
     ident = remote_id(_digest_of(where))
     if _draw_underway(ident):
         return
-    if st.button("Fetch the whole file", key="fetch-whole", icon=":material/download:"):
+    if st.button(FETCH_WHOLE, key="fetch-whole", icon=":material/download:"):
         _start(where, (Part(address=where, name=name),), ident, name, 0)
         st.rerun()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.errors import AddressError, AddressRefused
+from inspector.errors import AddressError, AddressRefused, NotPublic
 from inspector.remote import lines
 from inspector.remote.client import Client
 from inspector.remote.networks import why_not_public
@@ -70,6 +70,74 @@ def test_a_public_server_sends_nobody_to_private_addresses(server: Server, monke
             HttpSource(f"{where}/to", client=Client(policy))
         assert "Only public addresses" not in str(error.value)
     assert server.paths() == ["/to", "/to"]
+
+
+def _as_public(monkeypatch: pytest.MonkeyPatch, server: Server, **names: str) -> str:
+    """The server under the name public.example. names: what others stand for, with _ for the dot."""
+    known = {name.replace("_", "."): number for name, number in names.items()}
+
+    def resolve(host: str, *_: object) -> tuple[str, ...]:
+        if host == "public.example":
+            return ("93.184.216.34",)
+        if host not in known:
+            raise OSError("Name or service not known")
+        return (known[host],)
+
+    monkeypatch.setattr(lines, "addresses_of", resolve)
+    connect = lines.connect
+    monkeypatch.setattr(lines, "connect", lambda at, _, *more: connect(at, ("127.0.0.1",), *more))
+    return server.base.replace("127.0.0.1", "public.example")
+
+
+def test_a_redirect_is_told_to_a_visitor_and_no_setting_that_would_not_allow_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = _as_public(monkeypatch, server, ten_test="10.0.0.7")
+    server.odd["/to"] = lambda handler: handler.redirect(f"{server.base}/a.bin")
+    told = []
+    for policy in (VISITOR, replace(VISITOR, private=True)):
+        with pytest.raises(AddressRefused) as error:
+            HttpSource(f"{where}/to", client=Client(policy))
+        assert not isinstance(error.value, NotPublic)
+        told.append((error.value.says, error.value.hint))
+    assert told[0][0] == told[1][0]
+    assert told[0][0].startswith("public.example, a public server, redirects to 127.0.0.1")
+    assert "give that address itself" not in told[0][1] and "give that address itself" in told[1][1]
+
+
+def test_a_redirect_tells_no_visitor_whether_an_inside_name_exists(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = _as_public(monkeypatch, server, ten_test="10.0.0.7")
+    for policy in (VISITOR, replace(VISITOR, private=True)):
+        told = []
+        for name in ("ten.test", "no.test"):
+            server.odd["/to"] = lambda handler, name=name: handler.redirect(f"http://{name}/a.bin")
+            with pytest.raises(AddressRefused) as error:
+                HttpSource(f"{where}/to", client=Client(policy))
+            told.append((type(error.value), error.value.says.replace(name, "NAME"), error.value.hint))
+        assert told[0] == told[1]
+        assert "public.example, a public server, redirects to NAME" in told[0][1]
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "meta.test"])
+def test_no_redirect_leads_to_where_a_cloud_tells_its_keys(
+    server: Server, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    asked: list[str] = []
+    connect = lines.connect
+    monkeypatch.setattr(lines, "connect", lambda at, *more: asked.append(at.host) or connect(at, *more))
+    monkeypatch.setattr(lines, "addresses_of", lambda *_: ("169.254.169.254",))
+    server.odd["/to"] = lambda handler: handler.redirect(f"http://{host}/latest/meta-data")
+    for policy in (OWN, replace(VISITOR, private=True), replace(OWN, trusted=(server.base,))):
+        with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 redirects to .*, where a cloud tells its machines"):
+            HttpSource(f"{server.base}/to", client=Client(policy))
+    assert set(asked) == {"127.0.0.1"}
+
+
+def test_a_private_server_sends_on_to_other_private_addresses(server: Server) -> None:
+    server.odd["/to"] = lambda handler: handler.redirect(f"{server.base}/a.bin")
+    assert HttpSource(f"{server.base}/to", client=Client(replace(VISITOR, private=True))).size == 3
 
 
 def _unknown(*_: object) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from inspector.errors import NeedsWholeFile
+from inspector.remote import lines
 from inspector.web import own_code, remote_files, reports, uploads
 from inspector.web.session import Hand
 from inspector.web.store import ContentStore
@@ -121,10 +122,29 @@ def test_several_are_listed_with_the_revisions_to_choose_from(app: AppTest, serv
     assert server.paths()[-1] == f"/lab/many/resolve/{COMMIT}/b.safetensors"
 
 
+def test_from_the_file_that_is_meant_the_others_of_its_repository_are_opened(app: AppTest, server: Server) -> None:
+    publish(server, "lab/two", {"model.safetensors": weights(1), "training.safetensors": weights(2)})
+    _look(app, "lab/two")
+    assert app.session_state["hand"].name == "lab/two/model.safetensors"
+    assert "Not opened: training.safetensors" in _says(_page(app, "overview"))
+    app.button(key="hub-others").click().run()
+    assert app.selectbox(key="hub-file"), "it leads to Open"
+    box = _page(app, "open").selectbox(key="hub-file")  # where the test driver has to be led
+    assert [option.partition(",")[0] for option in box.options] == ["model.safetensors", "training.safetensors"]
+    box.set_value(1).run()
+    app.button(key="hub-open").click().run()
+    assert app.session_state["hand"].name == "lab/two/training.safetensors"
+    assert server.paths()[-1] == f"/lab/two/resolve/{COMMIT}/training.safetensors"
+    # One that was named by itself has nothing that was passed over.
+    assert all(button.key != "hub-others" for button in _page(app, "overview").button)
+
+
 def test_a_server_without_ranges_offers_the_whole_file(app: AppTest, server: Server) -> None:
     server.odd["/a.safetensors"] = lambda handler: handler.answer(200, server.files["/a.safetensors"])
     _look(app, f"{server.base}/a.safetensors")
     assert "does not send parts of a file" in _says(app)
+    # The button is the way, and not a download by hand.
+    assert '"Fetch the whole file", below' in _says(app) and "from disk" not in _says(app)
     app.button(key="fetch-whole").click().run()
     finish(app)
     app.run()
@@ -182,6 +202,23 @@ def test_private_addresses_are_refused_where_the_operator_does_not_allow_them(
     _look(app, "/etc/passwd")
     assert "names no repository of the hub" in _says(app)
     assert len(server.log) == asked
+
+
+@pytest.mark.parametrize("private", ["", "on"])
+def test_a_redirect_to_a_private_address_is_told_as_one(
+    app: AppTest, server: Server, monkeypatch: pytest.MonkeyPatch, private: str
+) -> None:
+    """It said that the address is none that is asked, and named a setting that does not allow it."""
+    monkeypatch.setenv("INSPECTOR_PRIVATE_ADDRESSES", private)
+    connect = lines.connect
+    monkeypatch.setattr(lines, "connect", lambda at, _, *more: connect(at, ("127.0.0.1",), *more))
+    server.odd["/x.safetensors"] = lambda handler: handler.redirect(f"{server.base}/a.safetensors")
+    _look(app, server.base.replace("127.0.0.1", "93.184.216.34") + "/x.safetensors")
+    says = _says(app)
+    assert "93.184.216.34, a public server, redirects to 127.0.0.1" in says
+    assert "127.0.0.1 is no public address (loopback)" in says
+    assert "INSPECTOR_PRIVATE_ADDRESSES" not in says and "allows that" not in says
+    assert server.paths() == ["/x.safetensors"]
 
 
 @pytest.mark.parametrize(

@@ -309,3 +309,17 @@ def test_chunks_are_stored_as_bytes_are(app: AppTest) -> None:
     one = uploads.the_store().put_chunks(iter((b"ab", b"c")), name="n", owner="me", announced=3)
     path = uploads.the_store().get_path(one.sha256)
     assert path is not None and path.read_bytes() == b"abc" and digest_of(path) == one.sha256
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_an_empty_page_leads_to_the_servers_folder_where_there_is_one(
+    app: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
+) -> None:
+    if opened:
+        monkeypatch.setenv("INSPECTOR_ROOT", str(tmp_path))
+    app.run()
+    app.switch_page("pages/files.py").run()
+    assert not app.exception
+    labels = [link.proto.label for link in app.get("page_link")]
+    assert "Drop a folder or an archive" in labels
+    assert ("Choose a folder on this server" in labels) is opened
