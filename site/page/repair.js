@@ -6,14 +6,24 @@ export async function writeControls(place, { path, kind, ask, write, label, disa
   const choice = element("select", { "aria-label": "Format" });
   for (const one of writers) choice.append(element("option", { value: one.id, textContent: `${one.id}: ${one.says}` }));
   choice.value = "safetensors";
+  // What the file does not hold whole is left out, and a name's first part comes off, only where somebody says so.
+  const given = kind === "repair" ? null : await ask({ ask: "choices", path, kind }, "Working");
+  const salvage = element("input", { type: "checkbox" });
+  const prefix = element("select", { "aria-label": "What every name begins with" });
+  for (const [value, textContent] of [["", "Keep what every name begins with"], ...(given?.prefixes ?? [])])
+    prefix.append(element("option", { value, textContent }));
+  const more = [
+    given?.prefixes.length ? prefix : null,
+    given?.cut ? element("label", {}, salvage, ` ${given.says}`) : null,
+  ].filter(Boolean);
   const button = element("button", { type: "button", textContent: label, disabled });
   const result = element("div", { className: "result", "aria-live": "polite" });
   button.onclick = async () => {
     button.disabled = true;
-    await write(result, { path, kind, writer: choice.value });
+    await write(result, { path, kind, writer: choice.value, salvage: salvage.checked, prefix: prefix.value });
     button.disabled = false;
   };
-  place.replaceChildren(element("div", { className: "controls" }, choice, button), result);
+  place.replaceChildren(element("div", { className: "controls" }, choice, ...more, button), result);
 }
 
 export function repairView(view, answer, { path, ask, client, write }) {
