@@ -13,6 +13,7 @@ from inspector.exports.report import broken_line
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
 from inspector.render.page_report.proofs import proofs_table
+from inspector.render.unwrap_words import PREFIX_HELP, prefix_answer, prefix_question, salvage_label
 from inspector.render.visible import visible
 from inspector.units import counted, human_bytes
 
@@ -56,7 +57,8 @@ def write_file(
 
 def choices(opened: Opened, kind: str) -> dict[str, Any]:
     """What is to be decided before the tensors are written as they are. cut: how many are not whole, and in which
-    words they are left out; prefixes: what every name begins with, and in which words that is dropped ("unwrap")."""
+    words they are left out; prefixes: "" and what every name begins with, and in which words it is kept and dropped
+    ("unwrap"); asks, help: the question that they answer."""
     from inspector.exports.unwrap import unwrap
     from inspector.keys.apply import whole_and_cut
 
@@ -65,9 +67,14 @@ def choices(opened: Opened, kind: str) -> dict[str, Any]:
         cut = len(whole_and_cut(opened.checkpoint, state.tensors)[1])
         shared = unwrap(state, joined=joined).shared if kind == "unwrap" else ()
     except ExportError:  # Said where it is written.
-        return {"cut": 0, "says": "", "prefixes": []}
-    says = f"Leave out {counted(cut, 'tensor')} that the file does not hold whole" if cut else ""
-    return {"cut": cut, "says": says, "prefixes": [[one, f'Drop "{visible(one)}."'] for one in shared]}
+        return {"cut": 0, "says": "", "asks": "", "help": "", "prefixes": []}
+    return {
+        "cut": cut,
+        "says": salvage_label(cut) if cut else "",
+        "asks": visible(prefix_question(shared)) if shared else "",
+        "help": PREFIX_HELP if shared else "",
+        "prefixes": [[one, visible(prefix_answer(one))] for one in ("", *shared)] if shared else [],
+    }
 
 
 def _repair(opened: Opened, where: Path, writer: str, progress: Progress) -> ExportReport:
