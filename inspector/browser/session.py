@@ -32,6 +32,7 @@ class Session:
             "box": lambda asked: network.chosen(self._of(asked), asked["box"]),
             "repair": self._repair,
             "write": self._write,
+            "choices": lambda asked: writing.choices(self._of(asked), asked["kind"]),
             "compare": self._compare,
             "values": lambda asked: first_values(self._of(asked).checkpoint, asked["set"], asked["row"]),
             "json": self._json,
@@ -109,7 +110,7 @@ class Session:
     def _write(self, asked: dict[str, Any]) -> dict[str, Any]:
         return writing.write_file(
             self._of(asked), asked["kind"], asked["folder"], writer=asked["writer"],
-            salvage=bool(asked.get("salvage")), progress=self._progress,
+            salvage=bool(asked.get("salvage")), prefix=asked.get("prefix", ""), progress=self._progress,
         )  # fmt: skip
 
     def _json(self, asked: dict[str, Any]) -> str:

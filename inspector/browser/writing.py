@@ -13,6 +13,8 @@ from inspector.exports.report import broken_line
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
 from inspector.render.page_report.proofs import proofs_table
+from inspector.render.unwrap_words import PREFIX_HELP, prefix_answer, prefix_question, salvage_label
+from inspector.render.visible import visible
 from inspector.units import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -22,9 +24,17 @@ if TYPE_CHECKING:
 
 
 def write_file(
-    opened: Opened, kind: str, folder: str, *, writer: str, salvage: bool = False, progress: Progress = silent
+    opened: Opened,
+    kind: str,
+    folder: str,
+    *,
+    writer: str,
+    salvage: bool = False,
+    prefix: str = "",
+    progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Write into folder. kind: "repair", "unwrap" or "convert". writer: an id of `WRITERS`.
+    """Write into folder. kind: "repair", "unwrap" or "convert". writer: an id of `WRITERS`. salvage: of what is not
+    whole, the rest (not "repair"). prefix: what comes off in front of every name, too ("unwrap" alone).
 
     Raises ExportError where it is refused, with the reason.
     """
@@ -32,16 +42,39 @@ def write_file(
 
     stem = Path(opened.checkpoint.origin.name).name.split(".")[0] or "model"
     named = {"repair": "repaired", "unwrap": "weights", "convert": "converted"}[kind]
+    named = "partial" if salvage and kind != "repair" else named
     where = Path(folder) / f"{stem}-{named}{find_writer(writer).suffix}"
     says = ""
     if kind == "repair":
         report = _repair(opened, where, writer, progress)
     elif kind == "unwrap":
-        report, says = _unwrap(opened, where, writer, progress)
+        report, says = _unwrap(opened, where, writer, salvage, prefix, progress)
     else:
         report = _convert(opened, where, writer, salvage, progress)
     return {"path": str(where), "name": where.name, "nbytes": report.nbytes, "sha256": report.sha256,
             "html": _told(report, says)}  # fmt: skip
+
+
+def choices(opened: Opened, kind: str) -> dict[str, Any]:
+    """What is to be decided before the tensors are written as they are. cut: how many are not whole, and in which
+    words they are left out; prefixes: "" and what every name begins with, and in which words it is kept and dropped
+    ("unwrap"); asks, help: the question that they answer."""
+    from inspector.exports.unwrap import unwrap
+    from inspector.keys.apply import whole_and_cut
+
+    try:
+        state, joined = _to_unwrap(opened) if kind == "unwrap" else (_state(opened), 0)
+        cut = len(whole_and_cut(opened.checkpoint, state.tensors)[1])
+        shared = unwrap(state, joined=joined).shared if kind == "unwrap" else ()
+    except ExportError:  # Said where it is written.
+        return {"cut": 0, "says": "", "asks": "", "help": "", "prefixes": []}
+    return {
+        "cut": cut,
+        "says": salvage_label(cut) if cut else "",
+        "asks": visible(prefix_question(shared)) if shared else "",
+        "help": PREFIX_HELP if shared else "",
+        "prefixes": [[one, visible(prefix_answer(one))] for one in ("", *shared)] if shared else [],
+    }
 
 
 def _repair(opened: Opened, where: Path, writer: str, progress: Progress) -> ExportReport:
@@ -67,13 +100,22 @@ def _state(opened: Opened) -> StateDict:
     return checkpoint.weights
 
 
-def _unwrap(opened: Opened, where: Path, writer: str, progress: Progress) -> tuple[ExportReport, str]:
-    from inspector.exports.convert import export_as_is
-    from inspector.exports.unwrap import only_weights, unwrap
+def _to_unwrap(opened: Opened) -> tuple[StateDict, int]:
+    from inspector.exports.unwrap import only_weights
 
     chosen, joined = only_weights(opened.checkpoint)
-    found = unwrap(chosen or _state(opened), joined=joined)
-    report = export_as_is(opened.checkpoint, found.state, where, writer=writer, progress=progress)
+    return chosen or _state(opened), joined
+
+
+def _unwrap(
+    opened: Opened, where: Path, writer: str, salvage: bool, prefix: str, progress: Progress
+) -> tuple[ExportReport, str]:
+    from inspector.exports.convert import export_as_is
+    from inspector.exports.unwrap import unwrap
+
+    state, joined = _to_unwrap(opened)
+    found = unwrap(state, joined=joined, prefix=prefix)
+    report = export_as_is(opened.checkpoint, found.state, where, writer=writer, salvage=salvage, progress=progress)
     says = found.says or "Nothing was wrapped around them: the names are as they were."
     return report, f"{says} {found.proof}"
 

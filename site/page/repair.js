@@ -4,16 +4,37 @@ import { element, fill } from "./render.js";
 export async function writeControls(place, { path, kind, ask, write, label, disabled = false }) {
   const writers = (await ask({ ask: "writers" }, "Working")) ?? [];
   const choice = element("select", { "aria-label": "Format" });
-  for (const one of writers) choice.append(element("option", { value: one.id, textContent: `${one.id}: ${one.says}` }));
+  for (const one of writers) choice.append(element("option", { value: one.id, textContent: one.id }));
+  // A sentence in a list is cut off on a narrow screen.
+  const about = element("p", { className: "soft", "aria-live": "polite" });
+  choice.onchange = () => (about.textContent = writers.find(({ id }) => id === choice.value)?.says ?? "");
   choice.value = "safetensors";
+  choice.onchange();
+  // What the file does not hold whole is left out, and a name's first part comes off, only where somebody says so.
+  const given = kind === "repair" ? null : await ask({ ask: "choices", path, kind }, "Working");
+  const salvage = element("input", { type: "checkbox" });
+  const prefix = given?.prefixes.length ? prefixChoice(given) : null;
+  const salvages = given?.cut ? element("label", {}, salvage, ` ${given.says}`) : null;
   const button = element("button", { type: "button", textContent: label, disabled });
   const result = element("div", { className: "result", "aria-live": "polite" });
   button.onclick = async () => {
     button.disabled = true;
-    await write(result, { path, kind, writer: choice.value });
+    const dropped = prefix?.querySelector(":checked").value ?? "";
+    await write(result, { path, kind, writer: choice.value, salvage: salvage.checked, prefix: dropped });
     button.disabled = false;
   };
-  place.replaceChildren(element("div", { className: "controls" }, choice, button), result);
+  const controls = element("div", { className: "controls" }, choice, button);
+  place.replaceChildren(...[prefix, salvages, controls, about, result].filter(Boolean));
+}
+
+function prefixChoice({ asks, help, prefixes }) {
+  const box = element("fieldset", {}, element("legend", { textContent: asks }));
+  for (const [value, textContent] of prefixes) {
+    const radio = element("input", { type: "radio", name: "own-prefix", value, checked: !value });
+    box.append(element("label", {}, radio, ` ${textContent}`));
+  }
+  box.append(element("p", { className: "soft", textContent: help }));
+  return box;
 }
 
 export function repairView(view, answer, { path, ask, client, write }) {

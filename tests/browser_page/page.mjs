@@ -7,6 +7,11 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import zlib from "node:zlib";
 
+// Before Pyodide starts, which makes of standard input one that does not wait.
+const asked = fs.readFileSync(0, "utf8").split("\n");
+// What Pyodide itself prints when its stack ends is no answer.
+const say = (line) => process.stdout.write(line + "\n");
+console.log = console.error;
 const [dist, work] = process.argv.slice(2).map((one) => path.resolve(one));
 const folder = (kind) => path.join(dist, fs.readdirSync(dist).find((name) => name.startsWith(`${kind}-`)));
 const python = folder("python");
@@ -43,23 +48,23 @@ Session()
   let { made, session } = await start();
   // As site/page/client.js: what ends Python by its depth is said to, and a new one begins.
   let deep = null;
-  for (const line of fs.readFileSync(0, "utf8").split("\n")) {
+  for (const line of asked) {
     if (!line) continue;
     if (line.startsWith("!")) {
-      console.log(JSON.stringify(made.runPython(line.slice(1))));
+      say(JSON.stringify(made.runPython(line.slice(1))));
       continue;
     }
-    const { path: asked } = JSON.parse(line);
-    if (asked && asked === deep) {
-      console.log(JSON.stringify({ ok: false, deep: true }));
+    const { path: file } = JSON.parse(line);
+    if (file && file === deep) {
+      say(JSON.stringify({ ok: false, deep: true }));
       continue;
     }
     try {
-      console.log(session.answer(line));
+      say(session.answer(line));
     } catch (error) {
       if (!/call stack/i.test(String(error.message ?? error))) throw error;
-      console.log(JSON.stringify({ ok: false, deep: true }));
-      deep = asked;
+      say(JSON.stringify({ ok: false, deep: true }));
+      deep = file;
       ({ made, session } = await start());
     }
   }

@@ -6,14 +6,11 @@ from __future__ import annotations
 import io
 import json
 import lzma
-import os
-import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -33,29 +30,6 @@ PATIENCE = 240_000
 WRITTEN = ("shapes_dp.pth.tar", "shapes_fp16.pth", "shapes_script.pt", "shapes_vit.safetensors", "shapes_sharded.zip")
 
 
-@pytest.fixture(scope="module")
-def dist(request: pytest.FixtureRequest) -> Path:
-    if not request.config.getoption("--thorough"):
-        pytest.skip("the page is built and opened with --thorough")
-    if not (ROOT / "site" / "node_modules" / "pyodide").is_dir():
-        pytest.skip("Pyodide is not here: npm ci --prefix site")
-    subprocess.run([sys.executable, str(ROOT / "site" / "build.py")], check=True)
-    return DIST
-
-
-def _natively(questions: list[dict[str, Any]]) -> list[Any]:
-    session = Session()
-    return [json.loads(session.answer(json.dumps(question))) for question in questions]
-
-
-def _about(path: str) -> list[dict[str, Any]]:
-    asks = ["open", "contents", "tensors", "architecture", "drawing", "repair", "report"]
-    return [
-        *({"ask": name, "path": path} for name in asks),
-        *({"ask": "json", "what": what, "path": path} for what in ("open", "identify", "diagnose")),
-    ]
-
-
 def test_a_first_visit_stays_small_and_little_is_compiled_in_the_page(dist: Path) -> None:
     from build import squeezed_nbytes
 
@@ -68,59 +42,7 @@ def test_a_first_visit_stays_small_and_little_is_compiled_in_the_page(dist: Path
     assert not {name.removesuffix("c") for name in names if name.endswith(".pyc")} & set(names)
 
 
-def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, tmp_path: Path) -> None:
-    """Every file that a test of the readers makes, and every sample, byte for byte."""
-    made = tmp_path / "made"
-    made.mkdir()
-    environment = {**os.environ, "COLLECT_INTO": str(made), "PYTHONPATH": str(ROOT)}
-    subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "tests/readers", "-p", "tests.browser_page.collecting"],
-        cwd=ROOT, env=environment, check=False, capture_output=True,
-    )  # fmt: skip
-    (made / "samples").symlink_to(SAMPLES)
-    files = [path for path in sorted(made.glob("*/*")) if path.is_file() and not path.name.startswith(".")]
-    assert len(files) > 200
-    questions = [question for path in files for question in _about(f"/work/{path.relative_to(made).as_posix()}")]
-    done = subprocess.run(
-        ["node", str(ROOT / "tests" / "browser_page" / "page.mjs"), str(dist), str(made)],
-        input="\n".join(map(json.dumps, questions)), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    theirs = [json.loads(line) for line in done.stdout.splitlines()]
-    ours = _natively([{**asked, "path": str(made / asked["path"].removeprefix("/work/"))} for asked in questions])
-    # A browser's stack ends before Python's own limit: there the page says so (site/page/worker.js).
-    deep = {asked["path"] for asked, answer in zip(questions, theirs, strict=True) if answer.get("deep")}
-    assert len(deep) <= 3, deep
-    other = [a for a, one, two in zip(questions, ours, theirs, strict=True) if one != two and a["path"] not in deep]
-    assert other == []
-
-
 # In the browser itself.
-
-
-@pytest.fixture(scope="module")
-def address(dist: Path) -> Iterator[str]:
-    from serve import server
-
-    made = server(dist)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{made.server_port}/"
-    made.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium(dist: Path) -> Iterator[Browser]:
-    from browser import find
-
-    path = find()
-    if path is None:
-        pytest.skip("No Chromium or Chrome was found.")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from inspector.graph.sources import graph_of
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
 from inspector.render.drawing_data import drawing_data
+from inspector.render.unwrap_words import PREFIX_HELP, prefix_answer, prefix_question, salvage_label
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_models" / "files"
 WRAPPED = str(SAMPLES / "shapes_dp.pth.tar")
@@ -103,3 +104,36 @@ def test_what_cannot_be_read_is_an_answer_in_the_pages_words(session: Session, t
     assert answer == {"ok": False, "says": "picture.pth is a PNG image, not a checkpoint.", "hint": answer["hint"]}
     assert _ask(session, ask="open", path=str(tmp_path / "gone.pth"))["ok"] is False
     assert "Drop it again" in _ask(session, ask="contents", path="/nowhere")["hint"]
+
+
+@pytest.mark.parametrize("kind", ["convert", "unwrap"])
+def test_what_is_whole_of_a_cut_file_is_the_command_lines(tmp_path: Path, kind: str) -> None:
+    path, made = str(SAMPLES / "truncated.pth"), Session()
+    _value(made, ask="open", path=path)
+    given = _value(made, ask="choices", kind=kind, path=path)
+    assert given["says"] == salvage_label(given["cut"])
+    asked = {"ask": "write", "path": path, "kind": kind, "folder": str(tmp_path), "writer": "safetensors"}
+    assert not _ask(made, **asked)["ok"]
+    written = _value(made, **asked, salvage=True)
+    assert run([kind, path, "--salvage", "--output", str(tmp_path / "line.safetensors")]) == 0
+    assert Path(written["path"]).read_bytes() == (tmp_path / "line.safetensors").read_bytes()
+    assert written["name"] == "truncated-partial.safetensors"
+
+
+def test_a_prefix_comes_off_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path, made = tmp_path / "own.pth", Session()
+    torch.save({f"net.{n}.weight": torch.ones(2, 2) * n for n in range(3)}, path)
+    _value(made, ask="open", path=str(path))
+    given = _value(made, ask="choices", kind="unwrap", path=str(path))
+    assert given["prefixes"] == [["", prefix_answer("")], ["net", 'Drop "net."']] and given["cut"] == 0
+    assert given["asks"] == prefix_question(("net",)) and given["help"] == PREFIX_HELP
+    assert _value(made, ask="choices", kind="convert", path=str(path))["prefixes"] == []
+    for prefix, option in (("", []), ("net", ["--drop-prefix", "net"])):
+        there = tmp_path / f"line{prefix}.safetensors"
+        assert run(["unwrap", str(path), *option, "--output", str(there)]) == 0
+        folder = tmp_path / f"page{prefix}"
+        folder.mkdir()
+        asked = {"ask": "write", "path": str(path), "kind": "unwrap", "folder": str(folder), "writer": "safetensors"}
+        written = _value(made, **asked, prefix=prefix)
+        assert Path(written["path"]).read_bytes() == there.read_bytes()

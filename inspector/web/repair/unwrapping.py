@@ -10,6 +10,7 @@ import streamlit as st
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import ExportError
 from inspector.keys.apply import whole_and_cut
+from inspector.render.unwrap_words import PREFIX_HELP, prefix_answer, prefix_question, salvage_label
 from inspector.units import counted
 from inspector.web import next_steps, reports, writing
 from inspector.web.session import Hand
@@ -65,7 +66,7 @@ def show_unwrap(hand: Hand, state: StateDict) -> None:
         st.warning(plain(f"{cut:,} of {total} are not whole in {hand.name}."), icon=":material/content_cut:")
         next_steps.show_for_cut(hand)
         if cut == len(found.state.tensors) or not st.checkbox(
-            plain(f"A part is enough: leave out {counted(cut, 'tensor')} that the file does not hold whole"),
+            plain(salvage_label(cut)),
             key="unwrap-salvage",
         ):
             return
@@ -81,10 +82,10 @@ def _ask_prefix(hand: Hand, shared: tuple[str, ...]) -> str:
     """What every key begins with: the file's own word, so it stays unless the visitor says that it is none of the
     network's; "" for that."""
     kept = st.radio(
-        plain(f'Every key begins with "{shared[-1]}.": a wrapper of somebody\'s own, or a part of your network?'),
+        plain(prefix_question(shared)),
         ("", *shared),
-        format_func=lambda prefix: plain(f'Drop "{prefix}."') if prefix else "Keep it: the network has it",
+        format_func=lambda prefix: plain(prefix_answer(prefix)),
         key=f"own-prefix-{hand.sha256}",
-        help="The names do not tell. Your model does: print(*model.state_dict()) has it in front, or has not.",
+        help=PREFIX_HELP,
     )
     return kept or ""
