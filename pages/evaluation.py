@@ -5,7 +5,7 @@ import streamlit as st
 from inspector.evaluate.mapping import map_classes
 from inspector.evaluate.report import Evaluation
 from inspector.units import counted, human_duration
-from inspector.web import assumptions, jobs, reports
+from inspector.web import assumptions, jobs, own_network, reports
 from inspector.web.components import need_file, title
 from inspector.web.evaluation import view
 from inspector.web.evaluation.against import show_against
@@ -28,7 +28,11 @@ best = reports.recognition_of(hand).best
 if best is not None and best.spec.assumed and assumptions.ask(best.spec).assumed:
     st.caption("The evaluation begins here once that is confirmed: the model's answers depend on it.")
     st.stop()
+if best is None and not own_network.ask_for_model(hand, "", "its evaluation begins here"):
+    st.stop()
 facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
+if best is None:
+    st.caption(plain(f"Your code with the file's weights, loaded strictly: {facts.loaded}."))
 if facts.weights_note:
     st.caption(plain(facts.weights_note))
 data = choose_data()

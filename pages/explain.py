@@ -41,12 +41,12 @@ if reports.checkpoint_of(hand).format == "onnx":
         st.stop()
     says = f"The graph in this ONNX model is not run: the maps are of {best.spec.label} with the file's weights."
     st.info(plain(says), icon=":material/info:")
-if unfit and not own_network.ask_for_maps(hand, unfit):
+if unfit and not own_network.ask_for_model(hand, unfit):
     st.stop()
 if best is not None and not unfit and best.spec.assumed and assumptions.ask(best.spec).assumed:
     st.caption("The heat map appears here once that is confirmed: the model's answers depend on it.")
     st.stop()
-if best is None and not own_network.ask_for_maps(hand, ""):
+if best is None and not own_network.ask_for_model(hand, ""):
     st.stop()
 facts = reports.facts_of(hand)  # says at once, in one sentence, when there is no model to run
 if best is None or unfit:

@@ -1,4 +1,5 @@
-"""A network that no library knows, by one's own code: its bill, drawing and run for Architecture, maps for Explain."""
+"""A network that no library knows, by one's own code: its bill, drawing and run for Architecture, a model for
+Explain and Evaluation."""
 
 from __future__ import annotations
 
@@ -70,9 +71,9 @@ def say_another(why: str, *, with_code: bool = True) -> None:
     st.info(f"{plain(f'{why} {what}')} {way}".strip(), icon=":material/info:")
 
 
-def ask_for_maps(hand: Hand, unfit: str) -> bool:
-    """On Explain: the boxes, and whether the file's weights fit what the code builds. unfit: why they do not fit the
-    known network that they are near; "" where there is none."""
+def ask_for_model(hand: Hand, unfit: str, begins: str = "the heat map appears here") -> bool:
+    """On Explain and Evaluation: the boxes, and whether the file's weights fit what the code builds. unfit: why they do
+    not fit the known network that they are near; "" where there is none. begins: a clause, what the page does then."""
     fits = False
     if unfit:
         st.info(plain(in_page_words(unfit)), icon=":material/info:")
@@ -89,7 +90,7 @@ def ask_for_maps(hand: Hand, unfit: str) -> bool:
             fits = _loaded(hand, source, target, None) is not None
     if not fits:
         known = "It is none that is known." if unfit else "Nobody knows this network by name."
-        first.caption(f"{known} With the code that builds it and the file's weights in it, the heat map appears here.")
+        first.caption(f"{known} With the code that builds it and the file's weights in it, {begins}.")
     return fits
 
 

@@ -14,9 +14,12 @@ from streamlit.testing.v1 import AppTest
 
 from inspector.jobs.client import Client
 from inspector.web import own_code, uploads
+from inspector.web.evaluation.data import Held
 from inspector.web.explain.pictures import Picture
 from inspector.web.front.keys import code_key
 from inspector.web.session import Hand
+from sample_models.labelled import write_labelled
+from tests.web.finishing import finish
 
 NET = """
 from torch import nn
@@ -406,3 +409,19 @@ def test_an_onnx_model_with_a_known_network_s_tensors_says_whose_maps_are_drawn(
     assert not own.exception and not own.error
     (says,) = [one.value.replace("\\", "") for one in own.info if "ONNX" in one.value]
     assert says.startswith("The graph in this ONNX model is not run: the maps are of torchvision/squeezenet1_1")
+
+
+def test_evaluation_of_a_network_that_nobody_knows_asks_for_its_code_and_goes_on(own: AppTest, tmp_path: Path) -> None:
+    _page(own.run(), "evaluation")
+    assert not own.exception and not own.error
+    assert "With the code that builds it and the file's weights in it, its evaluation begins here." in _says(own)
+    _agree(own, page="evaluation")
+    assert not own.error and "Your code with the file's weights, loaded strictly" in _says(own)
+    packed = write_labelled(tmp_path / "shapes.zip", each=2).read_bytes()
+    digest = uploads.the_store().put_bytes(packed, name="shapes.zip", owner="me").sha256
+    own.session_state["evaluation-data"] = Held(name="shapes.zip", sha256=digest)
+    own.run()
+    next(button for button in own.button if "Evaluate · 8 pictures" in button.label).click().run()
+    finish(own)
+    assert not own.exception and not own.error
+    assert "of 8 pictures" in " ".join(str(html.proto.body) for html in own.get("html"))

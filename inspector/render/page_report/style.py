@@ -55,7 +55,9 @@ main{padding:18px 14px}}
 body{font-size:11pt;-webkit-print-color-adjust:exact;print-color-adjust:exact}
 main{max-width:none;padding:0}
 h2,h3{break-after:avoid}
-tr,.answer,pre,figure{break-inside:avoid}
+tr,.answer,figure{break-inside:avoid}
+td{overflow-wrap:normal}
+td code,td:last-child{overflow-wrap:anywhere}
 thead{display:table-header-group}
 .sheet{break-before:page}
 svg{min-width:0}
