@@ -9,8 +9,9 @@ import zlib from "node:zlib";
 
 // Before Pyodide starts, which makes of standard input one that does not wait.
 const asked = fs.readFileSync(0, "utf8").split("\n");
-// What Pyodide itself prints when its stack ends is no answer.
-const say = (line) => process.stdout.write(line + "\n");
+// What Pyodide itself prints when its stack ends is no answer, and may come in the middle of one: all are given at the end.
+const answers = [];
+const say = (line) => answers.push(line);
 console.log = console.error;
 const [dist, work] = process.argv.slice(2).map((one) => path.resolve(one));
 const folder = (kind) => path.join(dist, fs.readdirSync(dist).find((name) => name.startsWith(`${kind}-`)));
@@ -72,5 +73,6 @@ Session()
   console.error(String(error.message ?? error).slice(-2000));
   process.exitCode = 1;
 } finally {
+  process.stdout.write("\n" + answers.join("\n") + "\n");
   fs.rmSync(scratch, { recursive: true, force: true });
 }
