@@ -72,6 +72,35 @@ def test_a_server_that_is_started_anew_finds_the_page_as_it_was(browser: Browser
         context.close()
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["no connection", "not even Streamlit's script"])
+def test_a_page_that_was_never_connected_says_so_and_goes_on(browser: Browser, tmp_path: Path, scripts: bool) -> None:
+    """As of a server that is just ending: it gives the page, and then nothing more."""
+    with running_app(tmp_path, INSPECTOR_WORKERS="0") as server:
+        context = browser.new_context()
+        server.let_in(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        gone = True
+
+        def answer(socket: WebSocketRoute) -> None:
+            if gone:
+                socket.close()
+            else:
+                socket.connect_to_server()
+
+        page.route_web_socket(re.compile("stream"), answer)
+        kept = r"/_stcore/" if scripts else r"/(_stcore|static)/"
+        page.route(re.compile(kept), lambda route: route.abort() if gone else route.continue_())
+        page.goto(server.url)
+        note = page.locator(".mi-away")
+        note.get_by_text("The server does not answer.").wait_for()
+        assert "goes on once there is an answer" in note.inner_text()
+        gone = False
+        page.locator(".mi-title h1").wait_for()
+        note.wait_for(state="detached")
+        context.close()
+
+
 def test_a_blip_is_not_spoken_of(browser: Browser, tmp_path: Path) -> None:
     with running_app(tmp_path, INSPECTOR_WORKERS="0") as server:
         context = browser.new_context()

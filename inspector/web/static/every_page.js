@@ -30,7 +30,7 @@
 // its address then; Streamlit itself would wait until something is pressed, and not know what.
 {
   window.__streamlit.HOST_CONFIG = { blockErrorDialogs: true }
-  const STATE = 'data-test-connection-state', BLIP = 2500, AGAIN = 4000
+  const STATE = 'data-test-connection-state', BLIP = 2500, AGAIN = 4000, FIRST = 8000
   const words = {
     offline: ['This device is offline.', 'This page goes on by itself once it has a connection again.'],
     silent: ['The server does not answer.', 'It may be starting again, or the connection was interrupted. This page tries again by itself and goes on once there is an answer.'],
@@ -41,12 +41,13 @@
   let note, waiting, was = false
   const stateNow = () => document.querySelector(`[${STATE}]`)?.getAttribute(STATE)
   const say = (kind) => {
-    const app = document.querySelector(`[${STATE}]`)
-    if (!app) return
+    const app = document.querySelector(`[${STATE}]`) ?? document.body
     if (!note?.isConnected) {
       note = document.createElement('div')
       note.className = 'mi-away'
       note.setAttribute('role', 'status')
+      // The page's own style comes with its first answer.
+      if (!was) note.style.cssText = 'position:fixed;top:35%;left:0;right:0;padding:0 2rem;text-align:center;font:16px/1.6 sans-serif'
       app.append(note)
     }
     if (note.dataset.kind === kind) return
@@ -69,6 +70,8 @@
     try {
       const answer = await fetch(`${window.__streamlit.BACKEND_BASE_URL}/_stcore/host-config`, { cache: 'no-store' })
       if (answer.status === 401 || answer.status === 403) kind = 'closed'
+      // Streamlit's own script did not come: nothing else goes on by itself.
+      else if (answer.ok && stateNow() === undefined) location.reload()
     } catch { /* nobody is there */ }
     if (waiting === undefined) return
     say(kind)
@@ -81,14 +84,18 @@
       if (was && waiting === undefined) waiting = setTimeout(look, BLIP)
       return
     }
+    const again = was
     was = true
     clearTimeout(waiting)
-    if (waiting !== undefined) setTimeout(() => window.dispatchEvent(new PopStateEvent('popstate', { state: history.state })))
+    if (waiting !== undefined && again) setTimeout(() => window.dispatchEvent(new PopStateEvent('popstate', { state: history.state })))
     waiting = undefined
     if (!note?.isConnected) return
+    note.removeAttribute('style')
     say('back')
     const shown = note
     setTimeout(() => { if (shown.dataset.kind === 'back') shown.remove() }, BLIP)
   }
+  // A page that was asked of a server which was just ending has never been connected, and was blank without a word.
+  setTimeout(() => { if (!was && waiting === undefined) waiting = setTimeout(look) }, FIRST)
   new MutationObserver(follow).observe(document, { subtree: true, attributes: true, attributeFilter: [STATE] })
 }
