@@ -36,7 +36,7 @@ def test_the_header_is_told_while_the_file_is_sent(visitor, tmp_path: Path) -> N
     early = page.locator(".st-key-provisional")
     early.get_by_text("Still uploading.").wait_for()
     assert "37.7 MB" in early.inner_text() and "9.44 M" in early.inner_text()
-    assert re.search(r"[kM]B of 37\.7 MB, \d+ %", page.locator(".busy .told").inner_text())
+    page.locator(".busy .told").filter(has_text=re.compile(r"[kM]B of 37\.7 MB, \d+ %")).wait_for()
     assert page.get_by_text("Try one").count() == 0
     # The rest goes at full speed.
     line.send(

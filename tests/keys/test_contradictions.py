@@ -177,3 +177,37 @@ def test_rows_that_shapes_turn_round_turn_what_is_counted_with_them(inner, turne
     goal |= {f"fpn.layer_blocks.{inner.format(n)}": out for n in range(4)}
     file, target = file_of(net(ours, trunk=False)), target_of(net(goal, trunk=False))
     assert asks(diagnose(file, target)) is turned
+
+
+ABOUT = ("grads", "hessian_diag", "nu", "noise", "mask", "momentum", "fisher", "opt_state", "lora_A")
+
+
+@pytest.mark.parametrize("way", ["{}.{}", "{}/{}", "optimizer/{}/{}"])
+@pytest.mark.parametrize("about", ABOUT)
+def test_numbers_about_weights_are_no_weights(about, way, file_of, target_of):
+    goal = net({f"fc{n}": {"weight": (n + 3, n + 2), "bias": (n + 3,)} for n in (1, 2, 3)}, trunk=False)
+    names = {way.format(about, n.replace(".", "/") if "/" in way else n): shape for n, shape in goal.items()}
+    report = diagnose(file_of(names), target_of(goal))
+    assert report.plan is None or not report.plan.complete or asks(report)
+
+
+@pytest.mark.parametrize("way", ["{}.{}", "{}/{}", "model/{}/{}", "{}_{}"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("encoder", "decoder"), ("policy", "value"), ("generator", "discriminator"), ("critic1", "critic2"), ("en", "de")],
+)
+def test_one_part_is_not_put_where_the_target_has_another(one, other, way, file_of, target_of):
+    parts = {f"fc{n}": {"weight": (n + 3, n + 2), "bias": (n + 3,)} for n in (1, 2, 3)}
+    inner = net(parts, trunk=False)
+    odd = "/" if "/" in way else "_" if way == "{}_{}" else "."
+    file = {way.format(one, name.replace(".", odd)): shape for name, shape in inner.items()}
+    report = diagnose(file_of(file), target_of({f"{other}.{name}": shape for name, shape in inner.items()}))
+    assert report.plan is None or not report.plan.complete or asks(report)
+
+
+@pytest.mark.parametrize(("one", "other"), [("net", "model"), ("encoder", "backbone"), ("bert", "roberta")])
+def test_a_whole_network_under_another_name_is_that_network(one, other, file_of, target_of):
+    inner = net({f"fc{n}": {"weight": (n + 3, n + 2), "bias": (n + 3,)} for n in (1, 2, 3)}, trunk=False)
+    file, goal = ({f"{root}.{name}": shape for name, shape in inner.items()} for root in (one, other))
+    report = diagnose(file_of(file), target_of(goal))
+    assert report.plan.complete and not asks(report)

@@ -76,7 +76,7 @@ def _routes(pair: Pair) -> Iterator[Route]:
         contradicted = any(overlap(ours[n], theirs[n]) for n in ours if n in theirs)
         answer: str | None = SHIFTED
         listed = _listed(pair, ours, theirs, best)
-        if contradicted or not fits or listed or _is_part(ours, best):
+        if contradicted or not fits or listed or _is_part(ours, best) or _is_another(stem, ours, theirs):
             answer = _ask(pair, stem, best, theirs, contradicted=contradicted, listed=bool(listed))
         if answer == AS_NAMED:
             continue
@@ -91,6 +91,11 @@ def _routes(pair: Pair) -> Iterator[Route]:
                 yield Route(child, None, (), takes=(f"{stem}{n}",))
             elif goal is not None:
                 yield Route(child, goal, (move,), takes=(f"{stem}{n}",), fills=(f"{stem}{best[n]}",))
+
+
+def _is_another(stem: str, ours: dict[int, Node], theirs: dict[int, Node]) -> bool:
+    """Whether one part alone stands where the target has another of its kind: critic1 is not critic2."""
+    return bool(stem) and len(ours) == len(theirs) == 1 and all(node.children for node in ours.values())
 
 
 def _from_the_end(stem: str, ours: dict[int, Node], theirs: dict[int, Node], pair: Pair) -> Iterator[Route]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from inspector.keys.placing.about_weights import is_about_weights
 from inspector.keys.placing.hidden_words import dotted
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost
@@ -50,7 +51,7 @@ def _scope(names: Sequence[str], places: Sequence[Leaf]) -> str:
     A rule about trees compares what lies in a module, and kernels lie otherwise here: modules are compared by name.
     """
     first = f"{names[0].partition('.')[0]}." if names else ""
-    if not all(name.startswith(first) for name in names):
+    if is_about_weights(first[:-1]) or not all(name.startswith(first) for name in names):
         return ""
     there = {_module(place.name) for place in places}
     whole, inside = (sum(_module(name[n:]) in there for name in names) for n in (0, len(first)))

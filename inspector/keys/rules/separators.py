@@ -42,10 +42,15 @@ _WAYS: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 @dataclass(slots=True)
 class _Reading:
-    """How one group of names reads: what stands before every name, and the target's names each could be."""
+    """How one group of names reads: what stands before every name, and the target's names each could be.
+
+    level: what stands before them, as a level with its dot, where separators show that it is one: whether it can go
+    is not for this rule to say (encoder/fc1 where the target has decoder.fc1, grads/fc1).
+    """
 
     start: str
     names: dict[Leaf, list[str]]
+    level: str = ""
 
 
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
@@ -131,8 +136,18 @@ def _read(
             }
             names = {leaf: options for leaf, options in names.items() if options}
             if len(names) > len(best.names):
-                best = _Reading(start, names)
+                first = next(iter(names), None)
+                shown = start and first is not None and squash is _squashed
+                level = _level(first.name[len(prefix) :], start, squash) if shown and first is not None else ""
+                best = _Reading(start, names, level)
     return best
+
+
+def _level(name: str, start: str, squash: Callable[[str], str]) -> str:
+    cut = bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
+    # An underscore parts words where slashes part levels: hessian_diag/fc1.
+    levels = re.split(r"[./]+", name[:cut]) if re.search(r"[./]", name[:cut]) else [name[:cut]]
+    return ".".join(filter(None, (level.strip("_-:") for level in levels))) + "."
 
 
 def _keeps_numbers(name: str, start: str, option: str, squash: Callable[[str], str]) -> bool:
@@ -208,12 +223,13 @@ def _spell(
         one: Leaf | None = rivals[0]
         if len(rivals) > 1:
             one = _ask_rivals(name, rivals, questions)
-        if one is None or one.name == prefix + name:
+        own = f"{prefix}{reading.level}{name}"
+        if one is None or one.name == own:
             continue
-        yield Spelling(one, prefix + name, move)
+        yield Spelling(one, own, move)
         # The tensor that had this name already leaves it to the one that was chosen.
         for loser in rivals:
-            if loser.name == prefix + name:
+            if loser.name == own:
                 yield Spelling(loser, one.name, move)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.about_weights import is_about_weights
 from inspector.keys.placing.tree import Node, is_most, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Renames, Route, Rule, substitution
@@ -88,7 +89,7 @@ def _routes(pair: Pair) -> Iterator[Route]:
     dropping = [
         (s, child)
         for s, child in source.children.items()
-        if s not in named and wraps(s, child, pair.whole_target, by_name, rest=rest)
+        if s not in named and not is_about_weights(s) and wraps(s, child, pair.whole_target, by_name, rest=rest)
     ]
     # Where what lies below is the target, nothing explains more of it.
     exact = any(child.signature == target.signature for _, child in dropping)
