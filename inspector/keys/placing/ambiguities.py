@@ -18,7 +18,7 @@ from inspector.keys.placing.grids import is_square
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path, before_shared_end, exchanged, is_most
-from inspector.keys.placing.words import are_two_parts, is_another_part, words_of
+from inspector.keys.placing.words import is_another_part, words_of
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
 from inspector.units import counted
@@ -238,7 +238,7 @@ def _renames(
                     f'What lies under "{before}." and "{after}." is counted by two numbers, both up to the same, and '
                     f"all of it is alike. Do they count in the same order, {first.source.name} as {first.target.name}?"
                 )
-            elif not (is_another_part(ours, theirs) or are_two_parts(ours, theirs)):
+            elif not is_another_part(ours, theirs):
                 continue  # the name of the whole network: net. for model.
             else:
                 question = (

@@ -33,7 +33,7 @@ from inspector.keys.placing.contradictions import (
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, are_two_parts, is_another_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5
@@ -158,7 +158,6 @@ def by_words(
         or runs_against(found.pairs)
         # What stands above all of it is never compared by itself.
         or is_another_part(*roots)
-        or are_two_parts(*roots)
         or tells_about(*roots)
         or any(tells_about(pair.ours.path, pair.theirs.path) for pair in found.pairs)
         or reads_two_ways(found.pairs)

@@ -230,71 +230,29 @@ def _opposed(one: frozenset[str], other: frozenset[str]) -> Iterator[bool]:
             yield True
 
 
+# What a whole network is called, by its kind or by who wrote it, and what all of its blocks are: the same network in
+# other hands may have any of them.
+_OF_THE_WHOLE = (
+    "input_blocks output_blocks middle_block resnets layers stages units cells attentions",
+    "backbone trunk body base core stem features extractor transformer cnn convnet visual",
+    "bert roberta distilbert electra deberta vit deit swin beit clip resnet resnext regnet densenet vgg inception",
+    "mobilenet efficientnet convnext unet gpt llama mistral qwen opt t5 wav2vec hubert whisper mlp mixer ddpm",
+    "diffusion",
+)
+_NO_PART = EMPTY | {word for name in (*WRAPPER_SEGMENTS, *" ".join(_OF_THE_WHOLE).split()) for word in words_of(name)}
+
+
 def is_another_part(ours: Path, theirs: Path) -> bool:
-    """Whether two names are of different parts of a system, such as its two towers: text_model and vision_model.
+    """Whether two names are of different parts of a system: its two towers (text_model and vision_model), or whatever
+    each name says of its own (policy and value, speaker and listener).
 
     Names of whole networks (backbone, bert) are no parts.
     """
     one, other = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
     parts = one & PARTS and other & PARTS and not one & other & PARTS
-    return bool(parts) or any(_opposed(one, other)) or are_siblings(one, other)
-
-
-# What a whole network is called, by its kind or by who wrote it: the same network in other hands may have any of them.
-_WHOLE_NETWORKS = frozenset(
-    word
-    for name in (
-        *WRAPPER_SEGMENTS,
-        *(
-            "input_blocks",
-            "output_blocks",
-            "middle_block",
-            "resnets",
-            "layers",
-            "stages",
-            "units",
-            "cells",
-            "attentions",
-        ),
-        *(
-            "backbone",
-            "trunk",
-            "body",
-            "base",
-            "core",
-            "stem",
-            "features",
-            "extractor",
-            "transformer",
-            "cnn",
-            "convnet",
-        ),
-        *(
-            "bert",
-            "roberta",
-            "distilbert",
-            "electra",
-            "deberta",
-            "vit",
-            "deit",
-            "swin",
-            "beit",
-            "clip",
-            "visual",
-            "resnet",
-        ),
-        *("resnext", "regnet", "densenet", "vgg", "inception", "mobilenet", "efficientnet", "convnext", "unet", "gpt"),
-        *("llama", "mistral", "qwen", "opt", "t5", "wav2vec", "hubert", "whisper", "mlp", "mixer", "ddpm", "diffusion"),
-    )
-    for word in words_of(name)
-)
-
-
-def are_two_parts(ours: Path, theirs: Path) -> bool:
-    """Whether both names say what stands below them, each something else: policy and value, speaker and listener."""
-    one, other = ({word for segment in path for word in words_of(segment)} for path in (ours, theirs))
-    own, foreign = one - EMPTY - _WHOLE_NETWORKS, other - EMPTY - _WHOLE_NETWORKS
-    return bool(own and foreign) and not own & foreign
+    own, foreign = one - _NO_PART, other - _NO_PART
+    unlike = own and foreign and not own & foreign
+    return bool(parts or unlike) or any(_opposed(one, other)) or are_siblings(one, other)
 
 
 def are_siblings(one: frozenset[str], other: frozenset[str]) -> bool:

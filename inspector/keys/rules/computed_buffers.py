@@ -50,17 +50,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         if (step := _as_held(leaf, held.get(leaf.name, ""))) is not None:
             yield step
         elif kind and COMPUTED[kind].fills:
-            yield Step(
-                kind=StepKind.FILL,
-                source=None,
-                target=leaf.name,
-                rule=RULE.id,
-                reason=f"The file lacks it; its shape says all about {COMPUTED[kind].what}.",
-                cost=Cost.LOSSLESS,
-                evidence=Evidence.RULE,
-                shape=leaf.shape,
-                value=f"computed:{kind}",
-            )
+            says = f"The file lacks it; its shape says all about {COMPUTED[kind].what}."
+            yield _fill(leaf, says, f"computed:{kind}")
 
 
 def _as_held(leaf: Leaf, held: str) -> Step | None:
@@ -73,16 +64,20 @@ def _as_held(leaf: Leaf, held: str) -> Step | None:
         what = "what the target's own code sets"
     else:
         return None
+    return _fill(leaf, f"The file lacks it: {what}.", held)
+
+
+def _fill(leaf: Leaf, says: str, value: str) -> Step:
     return Step(
         kind=StepKind.FILL,
         source=None,
         target=leaf.name,
         rule=RULE.id,
-        reason=f"The file lacks it: {what}.",
+        reason=says,
         cost=Cost.LOSSLESS,
         evidence=Evidence.RULE,
         shape=leaf.shape,
-        value=held,
+        value=value,
     )
 
 

@@ -136,17 +136,19 @@ def _read(
             }
             names = {leaf: options for leaf, options in names.items() if options}
             if len(names) > len(best.names):
-                first = next(iter(names), None)
-                shown = start and first is not None and squash is _squashed
-                level = _level(first.name[len(prefix) :], start, squash) if shown and first is not None else ""
-                best = _Reading(start, names, level)
+                first = next(iter(names)).name[len(prefix) :]
+                best = _Reading(start, names, _level(first, start) if start and squash is _squashed else "")
     return best
 
 
-def _level(name: str, start: str, squash: Callable[[str], str]) -> str:
-    cut = bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
+def _cut(name: str, start: str, squash: Callable[[str], str]) -> int:
+    """Where in a name ends what reads as `start` without separators."""
+    return bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
+
+
+def _level(name: str, start: str) -> str:
     # An underscore parts words where slashes part levels: hessian_diag/fc1.
-    levels = re.split(r"[./]+", name[:cut]) if re.search(r"[./]", name[:cut]) else [name[:cut]]
+    levels = re.split(r"[./]+", name[: _cut(name, start, _squashed)])
     return ".".join(filter(None, (level.strip("_-:") for level in levels))) + "."
 
 
@@ -161,7 +163,7 @@ def _keeps_numbers(name: str, start: str, option: str, squash: Callable[[str], s
         return True
     if _NEGATIVE.search(name):
         return False
-    cut = bisect_left(range(len(name)), len(start), key=lambda i: len(squash(name[:i])))
+    cut = _cut(name, start, squash)
     before, after = name[:cut], name[cut:]
     inside = start and before[-1].isalnum() and after[:1].isalnum() and before[-1].isdigit() == after[0].isdigit()
     if inside and (before[-1].isdigit() or squash(name) != name):
