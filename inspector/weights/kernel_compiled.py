@@ -26,8 +26,8 @@ def _read(kind: Any) -> Any:
 
 
 _F32, _U32, _F64, _I64 = types.float32, types.uint32, types.float64[::1], types.int64[::1]
-_SCAN = types.Tuple((types.int32, types.int32, types.int64, types.uint32))(_read(_U32))  # type: ignore[no-untyped-call]
-_SCAN_SHORT = types.Tuple((types.int16, types.int16, types.int64, types.uint16))(_read(types.uint16))  # type: ignore[no-untyped-call]
+_SCAN = [types.Tuple((types.int32, types.int32, types.int64, types.uint32))(_read(_U32))]  # type: ignore[no-untyped-call]
+_SCAN_SHORT = [types.Tuple((types.int16, types.int16, types.int64, types.uint16))(_read(types.uint16))]  # type: ignore[no-untyped-call]
 _MARK = types.void(_read(_U32), types.uint32[:, ::1])
 _WIDEN = types.void(_read(types.uint16), types.uint32[::1])
 _WIDEN_BY = [types.void(_read(kind), _read(_U32), types.uint32[::1]) for kind in (types.uint16, types.uint8)]
