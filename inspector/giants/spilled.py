@@ -1,7 +1,8 @@
 """The large parts of many tensors' statistics on a disk, where they are too many for memory.
 
-Of a tensor of a giant a table, rows and columns are 80 kB, of 10^5 of them 8 GB. What is kept of them is a view of a
-file without a name: the system takes its pages back when it needs them, and the file ends with its last view.
+Of a tensor of a giant a table, rows, columns and a vector's values are 80 kB, of 10^5 of them 8 GB. What is kept of
+them is a view of a file without a name: the system takes its pages back when it needs them, and the file ends with its
+last view.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import copyreg
 import mmap
 import tempfile
 from dataclasses import fields, replace
+from typing import Any
 
-from inspector.weights.report import Rows, TensorStatistics, ValueTable
+from inspector.weights.report import PackedBytes, TensorStatistics
 
 #: So much stays in memory before anything is written.
-MOST_NBYTES = 256 << 20
+MOST_NBYTES = 128 << 20
 # What is shorter stays: a view costs two hundred bytes itself.
 _LEAST_NBYTES = 2048
 _SEGMENT_NBYTES = 64 << 20
@@ -68,12 +70,12 @@ def _let_go(segment: mmap.mmap) -> None:
         segment.madvise(mmap.MADV_DONTNEED)
 
 
-def _large(statistics: TensorStatistics) -> dict[tuple[str, str], bytes | memoryview]:
-    """By field and field within it."""
-    found: dict[tuple[str, str], bytes | memoryview] = {}
-    for name in ("table", "rows"):
-        one = getattr(statistics, name)
-        for field in fields(one) if isinstance(one, ValueTable | Rows) else ():
+def _large(statistics: TensorStatistics) -> dict[tuple[str, str], PackedBytes]:
+    """By field, and field within it, "" for the tensor's own."""
+    found: dict[tuple[str, str], PackedBytes] = {}
+    for name in ("", "table", "rows"):
+        one = getattr(statistics, name) if name else statistics
+        for field in fields(one) if one is not None else ():
             data = getattr(one, field.name)
             if isinstance(data, bytes) and len(data) >= _LEAST_NBYTES:
                 found[name, field.name] = data
@@ -81,10 +83,11 @@ def _large(statistics: TensorStatistics) -> dict[tuple[str, str], bytes | memory
 
 
 def _with(statistics: TensorStatistics, moved: dict[tuple[str, str], memoryview]) -> TensorStatistics:
-    for name in {name for name, _ in moved}:
+    parts: dict[str, Any] = {field: data for (of, field), data in moved.items() if not of}
+    for name in {of for of, _ in moved if of}:
         inside = {field: data for (of, field), data in moved.items() if of == name}
-        statistics = replace(statistics, **{name: replace(getattr(statistics, name), **inside)})
-    return statistics
+        parts[name] = replace(getattr(statistics, name), **inside)
+    return replace(statistics, **parts)
 
 
 # A report that travels to another process takes its bytes along.

@@ -143,7 +143,7 @@ class TensorStatistics:
     first_non_finite: int | None
     table: ValueTable
     rows: Rows | None = None
-    values: bytes = b""
+    values: PackedBytes = b""
     fits: str = ""
     distinct: int | None = None
     fours: int = 0
