@@ -86,17 +86,23 @@ def iter_chunks(
         yield _resolve(np.asarray(flat[at : min(end, at + step)]), tensor)
 
 
-def iter_reused_chunks(checkpoint: Checkpoint, tensor: TensorInfo, *, count: int) -> Iterator[NDArray[np.generic]]:
-    """As `iter_chunks`, `count` elements each, into one array again and again: look at each before taking the next."""
+def iter_reused_chunks(
+    checkpoint: Checkpoint, tensor: TensorInfo, *, count: int, first: int = 0, numel: int | None = None
+) -> Iterator[NDArray[np.generic]]:
+    """As `iter_chunks`, `count` elements each, into one array again and again: look at each before taking the next.
+
+    first, numel: of these elements alone.
+    """
     dtype = np.dtype(DTYPES[tensor.dtype].raw)
     storage = _storage(checkpoint, tensor)
     stored = storage.offset is not None and storage.deflated_nbytes is None and storage.inline is None
     plain = tensor.encoding is None and not storage.big_endian and _LITTLE and tensor.dtype not in PACKED
     if not stored or not plain or not is_contiguous(tensor):
-        yield from iter_chunks(checkpoint, tensor, chunk_nbytes=count * dtype.itemsize)
+        yield from iter_chunks(checkpoint, tensor, chunk_nbytes=count * dtype.itemsize, first=first, count=numel)
         return
     _check_span(checkpoint, tensor, storage)
-    at, left = (storage.offset or 0) + tensor.offset * dtype.itemsize, tensor.numel
+    at = (storage.offset or 0) + (tensor.offset + first) * dtype.itemsize
+    left = max(0, tensor.numel - first) if numel is None else min(numel, tensor.numel - first)
     held = np.empty(min(count, left), dtype)
     raw = held.view(np.uint8).data
     while left:

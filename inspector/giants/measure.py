@@ -11,6 +11,7 @@ from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import InspectorError, ReadError, UsageError
 from inspector.giants.places import is_far
 from inspector.giants.plan import PIECE_NBYTES, QUESTION, Stretch, plan_pieces
+from inspector.giants.spilled import Spill
 from inspector.giants.work import lost_piece, measure_piece
 from inspector.giants.written import Answer, read
 from inspector.progress import Progress, silent
@@ -100,13 +101,14 @@ class _Gathered:
 
     def __init__(self) -> None:
         self.whole: dict[tuple[str, ...], TensorStatistics | str] = {}
+        self._spill = Spill()
         self._waiting: dict[tuple[str, ...], list[tuple[Stretch, Part | str]]] = defaultdict(list)
 
     def add(self, stretch: Stretch, answer: Answer) -> None:
         tensor = stretch.tensor
         if stretch.numel is None:
             assert not isinstance(answer, Part)
-            self.whole[tensor.path] = answer
+            self.whole[tensor.path] = answer if isinstance(answer, str) else self._spill.kept(answer)
             return
         assert not isinstance(answer, TensorStatistics)
         waiting = self._waiting[tensor.path]
@@ -117,7 +119,7 @@ class _Gathered:
         # The first reason, wherever the others came from: one pass would have ended there.
         why = next((a for _, a in sorted(waiting, key=lambda one: one[0].first) if isinstance(a, str)), "")
         parts = [a for _, a in waiting if isinstance(a, Part)]
-        self.whole[tensor.path] = why or describe_parts(tensor, parts)
+        self.whole[tensor.path] = why or self._spill.kept(describe_parts(tensor, parts))
 
 
 class _Told:

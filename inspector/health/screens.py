@@ -24,6 +24,7 @@ from inspector.health.freshness_of_many import Member, freshness_of_stack
 from inspector.health.roles import LAYERS, Role
 from inspector.health.subject import Subject
 from inspector.health.thresholds import Thresholds
+from inspector.weights.report import PackedBytes
 
 Path = tuple[str, ...]
 Values = NDArray[np.float32]
@@ -211,7 +212,7 @@ def _level(sizes: Values, members: Sequence[Member], limits: Thresholds) -> Flag
     return found
 
 
-def _floats(each: Sequence[bytes]) -> Values:
+def _floats(each: Sequence[PackedBytes]) -> Values:
     """(each, numbers) of as many float32 numbers."""
     return np.frombuffer(b"".join(each), np.float32).reshape(len(each), -1)
 

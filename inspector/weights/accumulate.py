@@ -126,8 +126,11 @@ class _Tally:
 
     def take(self, raw: NDArray[Any]) -> None:
         """The next tile."""
-        values = self._values(raw)
-        found = kernel.look(values)
+        codes = None
+        if self._codes is not None:
+            codes = np.ascontiguousarray(raw).view(np.uint8 if len(self._codes) == 256 else np.uint16)
+        values = self._values(raw, codes)
+        found = kernel.look(values, self._dtype, codes)
         if found.finite:
             self._moments.append((found.finite, found.total, found.spread))
         self._mark(values, found)
@@ -140,7 +143,7 @@ class _Tally:
         if found.zero >= _SPARSE * values.size:
             fours = (values[: values.size // 4 * 4].reshape(-1, 4) == 0).sum(axis=1)
             self._fours += int((fours >= 2).sum())
-        self._count(raw, values)
+        self._count(codes, values)
         if self._rows is not None:
             self._rows.add(self._seen, values, odd=odd)
         elif len(self._shape) == 1 and self._shape[0] <= _SHORT:
@@ -161,20 +164,19 @@ class _Tally:
             blank = (values[: pages * PAGE].reshape(pages, PAGE) == 0).all(axis=1)
         self._blank.append(blank)
 
-    def _values(self, raw: NDArray[Any]) -> NDArray[Any]:
+    def _values(self, raw: NDArray[Any], codes: NDArray[Any] | None) -> NDArray[Any]:
         """float32 where that holds every value of the type, else float64."""
-        if self._single is None:
+        if codes is None or self._single is None:
             return raw if raw.dtype in (np.float32, np.float64) else raw.astype(np.float64)
         # Into one buffer: a fresh one for each tile costs more than what is written into it.
         if len(self._wide) < raw.size:
             self._wide = np.empty(raw.size, np.float32)
         wide: NDArray[Any] = self._wide[: raw.size]
         if self._dtype == "bfloat16":
-            bits = wide.view(np.uint32)
-            np.copyto(bits, raw.view(np.uint16))
-            np.left_shift(bits, 16, out=bits)
-            return wide
-        return np.take(self._single, raw.view(np.uint8 if len(self._single) == 256 else np.uint16), out=wide)
+            kernel.widen_bfloat16(codes, wide)
+        else:
+            kernel.widen_by(codes, self._single, wide)
+        return wide
 
     def _extremes(self, raw: NDArray[Any], values: NDArray[Any], *, odd: bool, found: kernel.Found) -> None:
         low, high = found.low, found.high
@@ -183,10 +185,10 @@ class _Tally:
             low, high = int(raw.min()), int(raw.max())
         self._minimum, self._maximum = min(self._minimum, low), max(self._maximum, high)
 
-    def _count(self, raw: NDArray[Any], values: NDArray[Any]) -> None:
+    def _count(self, codes: NDArray[Any] | None, values: NDArray[Any]) -> None:
         """Into the table of values: cells of float32, or the type's own bit patterns."""
-        if self._codes is not None:
-            self._cells.add(raw.view(np.uint8 if len(self._codes) == 256 else np.uint16))
+        if codes is not None:
+            self._cells.add(codes)
         elif values.dtype == np.float32:
             self._cells.add_high(values.view(np.uint32))
         else:

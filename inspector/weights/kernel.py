@@ -68,16 +68,39 @@ def _loops() -> ModuleType | None:
     return kernel_compiled
 
 
-def look(values: NDArray[Any]) -> Found:
-    """values: (n,) float32 or float64, at least one."""
+def widen_bfloat16(codes: NDArray[np.uint16], out: NDArray[np.float32]) -> None:
+    """The values of these bits, into `out` of their length."""
+    loops, bits = compiled(), out.view(np.uint32)
+    if loops is not None:
+        loops.widen_bfloat16(codes, bits)
+    else:
+        np.copyto(bits, codes)
+        np.left_shift(bits, 16, out=bits)
+
+
+def widen_by(codes: NDArray[Any], table: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """table[codes], of codes of 8 or 16 bits, into `out` of their length."""
+    loops = compiled()
+    if loops is not None:
+        loops.widen_by(codes, table.view(np.uint32), out.view(np.uint32))
+    else:
+        np.take(table, codes, out=out)
+
+
+def look(values: NDArray[Any], dtype: str = "", codes: NDArray[Any] | None = None) -> Found:
+    """values: (n,) float32 or float64, at least one. dtype, codes: the type that they come from, and its bits, of one
+    with 8 or 16 bits."""
     loops = compiled() if values.dtype == np.float32 and values.size >= PAGE else None
+    marks = _marks(values if codes is None else codes)
     if loops is None:
         low, high = float(values.min()), float(values.max())
         # A NaN anywhere makes both of them NaN, so two look-ups tell whether the whole tile is finite.
         odd = not (math.isfinite(low) and math.isfinite(high))
-        zero, marks = int(np.count_nonzero(values == 0)), _marks(values)
+        zero = int(np.count_nonzero(values == 0))
+    elif dtype == "bfloat16" and codes is not None:
+        low, high, zero, odd = loops.scan_bfloat16(codes)
     else:
-        low, high, zero, odd, marks = loops.scan(values)
+        low, high, zero, odd = loops.scan(values)
     if not odd:
         total, spread = _moments(values, loops)
         return Found(low + 0.0, high + 0.0, zero, values.size, False, total, spread, marks)
@@ -106,19 +129,28 @@ def _moments(values: NDArray[Any], loops: ModuleType | None) -> tuple[float, flo
         return total, float(np.add.reduce(spreads))
 
 
-def _marks(values: NDArray[Any]) -> NDArray[np.uint32]:
-    pages = values.size // PAGE
+def _marks(elements: NDArray[Any]) -> NDArray[np.uint32]:
+    """Of the full pages, as words of 32 bits: halves of float64 are put together, short elements stay side by side,
+    since few of them have sums and exclusive ors that differ."""
+    pages = elements.size // PAGE
     marks = np.empty((pages, 2), np.uint32)
-    whole = np.ascontiguousarray(values[: pages * PAGE])
-    if values.dtype == np.float32:
-        bits = whole.view(np.uint32)
-    else:
-        wide = whole.view(np.uint64)
-        bits = (wide ^ (wide >> np.uint64(32))).astype(np.uint32)
-    table = bits.reshape(pages, PAGE)
+    words = words_of(np.ascontiguousarray(elements[: pages * PAGE]))
+    loops = compiled()
+    if loops is not None:
+        loops.mark(words, marks)
+        return marks
+    table = words.reshape(pages, len(words) // max(pages, 1))
     np.add.reduce(table, axis=1, dtype=np.uint32, out=marks[:, 0])
     np.bitwise_xor.reduce(table, axis=1, out=marks[:, 1])
     return marks
+
+
+def words_of(elements: NDArray[Any]) -> NDArray[np.uint32]:
+    """Contiguous elements, full pages of them, as the words that tell pages apart; the last axis stays the last."""
+    if elements.dtype.itemsize < 8:
+        return elements.view(np.uint32)
+    wide = elements.view(np.uint64)
+    return (wide ^ (wide >> np.uint64(32))).astype(np.uint32)
 
 
 def count(codes: NDArray[Any], table: NDArray[np.int64]) -> None:

@@ -17,6 +17,7 @@ from inspector.weights.report import PAGE
 
 _ODD = np.uint32(0x7F800000)
 _SIZE = np.uint32(0x7FFFFFFF)
+_SIZE_SHORT = np.uint16(0x7FFF)
 
 
 def _read(kind: Any) -> Any:
@@ -25,7 +26,11 @@ def _read(kind: Any) -> Any:
 
 
 _F32, _U32, _F64, _I64 = types.float32, types.uint32, types.float64[::1], types.int64[::1]
-_SCAN = types.Tuple((types.int32, types.int32, types.int64, types.uint32))(_read(_U32), types.uint32[:, ::1])  # type: ignore[no-untyped-call]
+_SCAN = [types.Tuple((types.int32, types.int32, types.int64, types.uint32))(_read(_U32))]  # type: ignore[no-untyped-call]
+_SCAN_SHORT = [types.Tuple((types.int16, types.int16, types.int64, types.uint16))(_read(types.uint16))]  # type: ignore[no-untyped-call]
+_MARK = types.void(_read(_U32), types.uint32[:, ::1])
+_WIDEN = types.void(_read(types.uint16), types.uint32[::1])
+_WIDEN_BY = [types.void(_read(kind), _read(_U32), types.uint32[::1]) for kind in (types.uint16, types.uint8)]
 _COLUMNS = types.void(_read(_F32), _F64)
 _SPREADS = types.void(_read(_F32), types.float64, _F64)
 _COUNT = [types.void(_read(types.uint16), _I64), types.void(_read(types.uint8), _I64)]
@@ -34,17 +39,14 @@ _ADD_ROWS = types.void(_read(_F32), _read(_U32), _F64, _F64, types.float32[::1])
 
 
 @njit(_SCAN, cache=True, nogil=True, error_model="numpy", boundscheck=False)
-def _scan(keys: Any, marks: Any) -> Any:  # pragma: no cover - compiled
-    n = keys.shape[0]
+def _scan(keys: Any) -> Any:  # pragma: no cover - compiled
     lowest, highest = np.int32(2147483647), np.int32(-2147483648)
     zero: Any = 0
     worst = np.uint32(0)
-    for page in range((n + PAGE - 1) // PAGE):
-        bits = keys[page * PAGE : min((page + 1) * PAGE, n)]
-        total = mixed = none = np.uint32(0)
+    for begin in range(0, keys.shape[0], PAGE):
+        bits = keys[begin : min(begin + PAGE, keys.shape[0])]
+        none = np.uint32(0)
         for i in range(bits.shape[0]):
-            total = np.uint32(total + bits[i])
-            mixed = mixed ^ bits[i]
             size = bits[i] & _SIZE
             worst = max(size, worst)
             none = np.uint32(none + np.uint32(size == np.uint32(0)))
@@ -53,18 +55,75 @@ def _scan(keys: Any, marks: Any) -> Any:  # pragma: no cover - compiled
             lowest = min(lowest, key)
             highest = max(highest, key)
         zero += none
-        if page < marks.shape[0]:
-            marks[page, 0] = total
-            marks[page, 1] = mixed
     return lowest, highest, zero, worst
 
 
-def scan(values: Any) -> tuple[float, float, int, bool, Any]:
-    """Lowest, highest, zeros, whether some are NaN or infinite, and the marks of the full pages of a float32 tile."""
-    values = np.ascontiguousarray(values)
-    marks = np.empty((len(values) // PAGE, 2), np.uint32)
-    low, high, zero, worst = _scan(values.view(np.uint32), marks)
-    return _value(low), _value(high), int(zero), bool(worst >= _ODD), marks
+@njit(_SCAN_SHORT, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def _scan_short(keys: Any) -> Any:  # pragma: no cover - compiled
+    # The same for 16 bits: whatever is not said to be of 16 bits would be made wider.
+    lowest, highest = np.int16(32767), np.int16(-32768)
+    zero: Any = 0
+    worst = np.uint16(0)
+    for begin in range(0, keys.shape[0], PAGE):
+        bits = keys[begin : min(begin + PAGE, keys.shape[0])]
+        none = np.uint16(0)
+        for i in range(bits.shape[0]):
+            size = np.uint16(bits[i] & _SIZE_SHORT)
+            worst = max(size, worst)
+            none = np.uint16(none + np.uint16(size == np.uint16(0)))
+            signed = np.int16(bits[i])
+            key = np.int16(signed ^ np.int16(np.uint16(signed >> np.int16(15)) >> np.uint16(1)))
+            lowest = min(lowest, key)
+            highest = max(highest, key)
+        zero += none
+    return lowest, highest, zero, worst
+
+
+def scan(values: Any) -> tuple[float, float, int, bool]:
+    """Lowest, highest, zeros, whether some are NaN or infinite, of a float32 tile."""
+    low, high, zero, worst = _scan(np.ascontiguousarray(values).view(np.uint32))
+    return _value(low), _value(high), int(zero), bool(worst >= _ODD)
+
+
+def scan_bfloat16(codes: Any) -> tuple[float, float, int, bool]:
+    """The same of the values of bfloat16 bits, from half as many bytes."""
+    low, high, zero, worst = _scan_short(codes)
+    return _value(_wide_key(low)), _value(_wide_key(high)), int(zero), bool(int(worst) << 16 >= _ODD)
+
+
+@njit(_MARK, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def mark(words: Any, marks: Any) -> None:  # pragma: no cover - compiled
+    """The sum and the exclusive or of as many words each as fill the pages evenly."""
+    if not marks.shape[0]:
+        return
+    each = words.shape[0] // marks.shape[0]
+    for page in range(marks.shape[0]):
+        own = words[page * each : page * each + each]
+        total = mixed = np.uint32(0)
+        for i in range(each):
+            total = np.uint32(total + own[i])
+            mixed = mixed ^ own[i]
+        marks[page, 0] = total
+        marks[page, 1] = mixed
+
+
+def _wide_key(key: int) -> int:
+    """The key of a float32 that has these upper 16 bits; the lower ones are zeros, which a negative key has turned."""
+    return (key << 16) if key >= 0 else (key << 16) | 0xFFFF
+
+
+@njit(_WIDEN, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def widen_bfloat16(codes: Any, bits: Any) -> None:  # pragma: no cover - compiled
+    """The bits of each as float32."""
+    for i in range(codes.shape[0]):
+        bits[i] = np.uint32(codes[i]) << np.uint32(16)
+
+
+@njit(_WIDEN_BY, cache=True, nogil=True, error_model="numpy", boundscheck=False)
+def widen_by(codes: Any, table: Any, bits: Any) -> None:  # pragma: no cover - compiled
+    """bits = table[codes]: of types of 8 and 16 bits; the few codes that occur keep their part of the table near."""
+    for i in range(codes.shape[0]):
+        bits[i] = table[codes[i]]
 
 
 def _value(key: int) -> float:

@@ -254,7 +254,7 @@ def measure_part(checkpoint: Checkpoint, tensor: TensorInfo, first: int, numel: 
     Raises as `measure_tensor`.
     """
     place = TensorBytes(checkpoint=checkpoint, tensor=tensor, at_once=TILE)
-    chunks = place.stored(tensor, TILE, first=first, numel=numel)
+    chunks = place.stored(tensor, TILE, first=first, numel=numel, reused=True)
     return accumulate_part(chunks, tensor.dtype, tensor.shape, code_values(tensor.dtype), first=first)
 
 

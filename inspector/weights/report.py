@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from inspector.short_repr import short_repr
+
+#: Bytes, which lie in a file where they were too many (`giants/spilled.py`): equal and hashed alike.
+PackedBytes: TypeAlias = bytes | memoryview
 
 #: Elements of a page: what zeroed and repeated stretches are counted in.
 PAGE = 512
@@ -22,8 +26,8 @@ class ValueTable:
     of: "" for these cells; a type of 16 bits ("float16", "int16", "uint16") whose own bit patterns the codes are.
     """
 
-    codes: bytes = b""
-    counts: bytes = b""
+    codes: PackedBytes = b""
+    counts: PackedBytes = b""
     of: str = ""
 
     def __len__(self) -> int:
@@ -46,9 +50,9 @@ class Rows:
     count: int
     length: int
     columns: int
-    largest: bytes
-    total: bytes
-    across: bytes
+    largest: PackedBytes
+    total: PackedBytes
+    across: PackedBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +143,7 @@ class TensorStatistics:
     first_non_finite: int | None
     table: ValueTable
     rows: Rows | None = None
-    values: bytes = b""
+    values: PackedBytes = b""
     fits: str = ""
     distinct: int | None = None
     fours: int = 0

@@ -81,7 +81,8 @@ class RowTally:
         if at >= self._leaf_ends:
             self._end()
             self._begin(at)
-        if not odd and values.dtype == np.float32 and kernel.compiled() is not None:
+        # Rows of one element numpy adds up by halves, as it does whatever is one-dimensional to it.
+        if not odd and values.dtype == np.float32 and self._length > 1 and kernel.compiled() is not None:
             self._add_plain(at, values)
             return
         sizes = np.abs(values)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.stacks import Stack
 from inspector.checkpoint.types import TensorInfo
+from inspector.weights.kernel import words_of
 from inspector.weights.moments import WIDTH
 from inspector.weights.narrower import fit
 from inspector.weights.page_runs import find_runs
@@ -58,7 +59,7 @@ def measure_stack(stack: Stack) -> Iterator[tuple[TensorInfo, TensorStatistics]]
         "fits": _fits(values) if first.dtype == "float32" else [""] * len(tensors),
         "distinct": _distinct(values),
         "fours": _fours(values, zero),
-        "pages": _pages(values, zero),
+        "pages": _pages(values, raw if raw.dtype.itemsize < 4 else values, zero),
     }
     same: dict[str, Any] = {"shape": first.shape, "dtype": first.dtype, "numel": values.shape[1]}
     same |= {"nan": 0, "infinite": 0, "first_non_finite": None}
@@ -171,14 +172,15 @@ def _fours(values: NDArray[Any], zero: NDArray[np.intp]) -> list[int]:
     return counts
 
 
-def _pages(values: NDArray[Any], zero: NDArray[np.intp]) -> list[Pages]:
-    """Zeroed and repeated pages: nearly always none, which the marks side by side tell."""
+def _pages(values: NDArray[Any], elements: NDArray[Any], zero: NDArray[np.intp]) -> list[Pages]:
+    """Zeroed and repeated pages: nearly always none, which the marks side by side tell. elements: what is marked."""
     count = values.shape[1] // PAGE
     found = [Pages(count=count)] * len(values)
     if not count:
         return found
     table = np.ascontiguousarray(values[:, : count * PAGE]).reshape(-1, count, PAGE)
-    bits = _page_bits(table)
+    own = np.ascontiguousarray(elements[:, : count * PAGE]).reshape(-1, count, PAGE)
+    bits = words_of(own)
     marks = np.empty((len(values), count, 2), np.uint32)
     np.add.reduce(bits, axis=2, dtype=np.uint32, out=marks[:, :, 0])
     np.bitwise_xor.reduce(bits, axis=2, out=marks[:, :, 1])
@@ -187,13 +189,6 @@ def _pages(values: NDArray[Any], zero: NDArray[np.intp]) -> list[Pages]:
     for place in np.flatnonzero(odd).tolist():
         found[place] = find_runs(marks[place], (table[place] == 0).all(axis=1))
     return found
-
-
-def _page_bits(table: NDArray[Any]) -> NDArray[np.uint32]:
-    if table.dtype == np.float32:
-        return table.view(np.uint32)
-    wide = table.view(np.uint64)
-    return (wide ^ (wide >> np.uint64(32))).astype(np.uint32)
 
 
 def _rows(values: NDArray[Any], first: TensorInfo) -> list[Rows]:

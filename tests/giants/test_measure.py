@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from inspector.errors import ReadError
 from inspector.giants import plan
 from inspector.giants.measure import read_in_pieces
 from inspector.giants.plan import plan_pieces
+from inspector.giants.spilled import Spill
 from inspector.giants.work import measure_piece
 from inspector.giants.written import read, written
 from inspector.health.examine import examine
@@ -146,7 +148,9 @@ def test_what_is_cut_short_says_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     assert any(isinstance(answer, str) for answer in found.answers.values())
 
 
-def test_health_of_pieces_is_the_health(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_memory", [1 << 20, 0])
+def test_health_of_pieces_is_the_health(tmp_path: Path, in_memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspector.giants.measure, "Spill", partial(Spill, in_memory))
     rng = np.random.default_rng(3)
     tensors = {f"layers.{n}.weight": rng.standard_normal((64, 64 + n)).astype(np.float32) for n in range(4)}
     tensors["layers.2.weight"][3, 4] = np.nan
@@ -158,7 +162,11 @@ def test_health_of_pieces_is_the_health(tmp_path: Path) -> None:
     whole, apart = examine(checkpoint), examine(checkpoint, read=in_pieces)
     assert [finding.id for finding in whole.findings][:1] == ["non-finite"]
     assert apart.findings == whole.findings and apart.not_examined == whole.not_examined
-    assert repr(apart.weights.tensors) == repr(whole.weights.tensors)
+    assert [one.table for one in apart.weights.tensors] == [one.table for one in whole.weights.tensors]
+    if in_memory:
+        assert repr(apart.weights.tensors) == repr(whole.weights.tensors)
+    else:
+        assert isinstance(apart.weights.tensors[0].table.counts, memoryview)
 
 
 def test_a_piece_takes_its_own_shard_along_and_no_other(sharded: Path) -> None:

@@ -27,10 +27,12 @@ def opened(tmp_path: Path, seed: int) -> Checkpoint:
     return open_checkpoint(path)
 
 
+@pytest.mark.parametrize("compiled", ["0", "1"])
 @pytest.mark.parametrize("seed", range(5))
 def test_statistics_and_findings_are_those_of_each_by_itself(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("INSPECTOR_COMPILED", compiled)
     checkpoint = opened(tmp_path, seed)
     readings = read_tensors(checkpoint, checkpoint.tensors)
     for tensor, found in zip(checkpoint.tensors, readings.answers.values(), strict=True):

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from inspector.weights import kernel
-from inspector.weights.measure import measure_chunks, measure_weights
+from inspector.weights.measure import code_values, measure_chunks, measure_weights
 from inspector.weights.moments import TILE
 from inspector.weights.parts import Numbers
 from inspector.weights.report import PAGE, Rows
@@ -58,6 +58,26 @@ def awkward() -> dict[str, NDArray[Any]]:
         "half": rng.standard_normal((300, 300)).astype(np.float16),
         "counts": rng.integers(-(2**60), 2**60, 70_000),
         "bytes": rng.integers(0, 256, 70_000).astype(np.uint8),
+        "rows of one": normal[:9000].reshape(9000, 1),
+        "all halves": np.arange(1 << 16, dtype=np.uint16).view(np.float16),
+        "finite halves": rng.integers(0, 0x7C00, (300, 300)).astype(np.uint16).view(np.float16),
+    }
+
+
+def short_bits() -> dict[str, tuple[str, NDArray[Any]]]:
+    """The same in types that numpy lacks: their name, their bits."""
+    rng = np.random.default_rng(3)
+    upper = ((rng.standard_normal((700, 1023)) * 0.02).astype(F32).view(np.uint32) >> 16).astype(np.uint16)
+    odd = upper.copy()
+    odd[::7, 5], odd[3::50, 900] = 0x7FC1, 0xFF80
+    return {
+        "bfloat16": ("bfloat16", upper),
+        "bfloat16, odd": ("bfloat16", odd),
+        "bfloat16, all": ("bfloat16", np.arange(1 << 16, dtype=np.uint16)),
+        "bfloat16, negative": ("bfloat16", upper | np.uint16(0x8000)),
+        "bfloat16, zeros": ("bfloat16", np.full(3000, 0x8000, np.uint16)),
+        "float8": ("float8_e4m3fn", rng.integers(0, 256, (300, 700)).astype(np.uint8)),
+        "float8, finite": ("float8_e5m2", rng.integers(0, 0x7C, (300, 700)).astype(np.uint8)),
     }
 
 
@@ -79,6 +99,25 @@ def test_compiled_or_not_the_bits_are_the_same(name: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("INSPECTOR_COMPILED", "1")
     assert kernel.compiled() is not None
     assert repr(measured(array)) == plain
+
+
+@pytest.mark.parametrize("name", short_bits())
+def test_types_that_numpy_lacks_give_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch, seeds: Any) -> None:
+    pytest.importorskip("numba")
+    dtype, bits = short_bits()[name]
+    monkeypatch.setenv("INSPECTOR_COMPILED", "0")
+    plain = repr(measured(bits, dtype))
+    for seed in seeds(1, full=10):
+        assert repr(measured(bits, dtype, cut(bits, np.random.default_rng(seed)))) == plain
+    monkeypatch.setenv("INSPECTOR_COMPILED", "1")
+    assert repr(measured(bits, dtype)) == plain
+    # By the values themselves, which float32 holds.
+    values = code_values(dtype)
+    assert values is not None
+    exact = values[bits]
+    own, finite = measured(bits, dtype), exact[np.isfinite(exact)]
+    assert (own.nan, own.infinite) == (int(np.isnan(exact).sum()), int(np.isinf(exact).sum()))
+    assert (own.zero, own.minimum, own.maximum) == (int((exact == 0).sum()), finite.min(), finite.max())
 
 
 def test_without_being_asked_the_loops_are_fetched_for_large_files_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +242,17 @@ def test_groups_of_four() -> None:
     assert measured(pruned).fours == 3000
     assert measured(np.tile(np.array([0, 1, 1, 2], F32), 3000)).fours == 0
     assert measured(np.ones(4000, F32)).fours == 0
+
+
+@pytest.mark.parametrize("dtype, kind", [("bfloat16", np.uint16), ("float8_e4m3fn", np.uint8)])
+def test_random_pages_of_short_elements_are_not_taken_for_copies(dtype: str, kind: type) -> None:
+    # Sums and exclusive ors of single elements of few bits agree by chance: 28,941 of 131,072 pages of float8 did.
+    normal = (np.random.default_rng(4).standard_normal(1 << 23) * 0.02).astype(F32).view(np.uint32)
+    bits = (normal >> (16 if kind is np.uint16 else 24)).astype(kind)
+    assert measured(bits, dtype).pages.repeated == 0
+    bits[40 * PAGE : 50 * PAGE] = bits[7 * PAGE : 17 * PAGE]
+    pages = measured(bits, dtype).pages
+    assert (pages.repeated, pages.repeated_at, pages.repeated_from) == (10, 40, 7)
 
 
 def test_zeroed_and_repeated_pages() -> None:

@@ -13,7 +13,7 @@ def _decode(place: TensorBytes) -> Decoded:
     why = why_not_plain(tensor)
     if why:
         raise place.refusal(why)
-    return Decoded(dtype=tensor.dtype, shape=tensor.shape, chunks=place.stored(tensor, place.at_once))
+    return Decoded(dtype=tensor.dtype, shape=tensor.shape, chunks=place.stored(tensor, place.at_once, reused=True))
 
 
 def why_not_plain(tensor: TensorInfo) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from inspector.checkpoint.data import iter_chunks
+from inspector.checkpoint.data import iter_chunks, iter_reused_chunks
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.types import Checkpoint, TensorInfo
 from inspector.errors import ReadError
@@ -30,17 +30,22 @@ class TensorBytes:
     watch: Callable[[Chunks], Chunks] = lambda chunks: chunks
 
     def stored(
-        self, tensor: TensorInfo, count: int, *, first: int = 0, numel: int | None = None
+        self, tensor: TensorInfo, count: int, *, first: int = 0, numel: int | None = None, reused: bool = False
     ) -> Iterator[NDArray[Any]]:
         """The elements of a tensor (itself or a part of it) as the file stores them, `count` in each piece.
 
-        first, numel: of these alone. Raises ReadError where the file has no data, CorruptFile where they are cut off.
+        first, numel: of these alone. reused: one piece may be overwritten by the next. Raises ReadError where the file
+        has no data, CorruptFile where they are cut off.
         """
         storage = self.checkpoint.storages.get(tensor.storage_id or "")
         if tensor.numel and storage is not None and storage.offset is None and storage.inline is None:
             raise self.refusal("the file declares it but holds no data for it")
-        step = count * DTYPES[tensor.dtype].itemsize
-        yield from self.watch(iter_chunks(self.checkpoint, tensor, chunk_nbytes=step, first=first, count=numel))
+        if reused:
+            chunks = iter_reused_chunks(self.checkpoint, tensor, count=count, first=first, numel=numel)
+        else:
+            step = count * DTYPES[tensor.dtype].itemsize
+            chunks = iter_chunks(self.checkpoint, tensor, chunk_nbytes=step, first=first, count=numel)
+        yield from self.watch(chunks)
 
     def refusal(self, why: str) -> ReadError:
         """The sentence for a tensor without numbers. why: half a sentence."""
