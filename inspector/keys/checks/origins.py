@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.checks.entry import MOST_SUBJECTS, Context, refusing
 from inspector.keys.operations import fill_statistics, operation_of
+from inspector.keys.placing.other_numbers import Says, lost_level
 from inspector.units import counted
 
 ESRGAN_NAMES = FindingKind("esrgan-names", Severity.NOTICE, "Old and new names of ESRGAN")
@@ -24,6 +26,7 @@ _ESRGAN = (
     ("BasicSR's first", re.compile(r"^RRDB_trunk\.[0-9]+\.RDB[123]\.")),
     ("BasicSR's present", re.compile(r"^body\.[0-9]+\.rdb[123]\.")),
 )
+ANOTHER_MOMENT = FindingKind("another-moment", Severity.NOTICE, "Weights of another moment, or averaged")
 _STATISTICS = ("running_mean", "running_var")
 
 
@@ -106,9 +109,22 @@ def _counters(context: Context) -> Iterator[Finding]:
         )
 
 
+def _moment(context: Context) -> Iterator[Finding]:
+    """What is an average or another epoch's by its name, and alone in its file."""
+    lost = {lost_level(".".join((*context.state.path, a)), b) for a, b in context.goes.items() if not is_bookkeeping(a)}
+    level = next((found[1] for found in lost if found is not None and found[0] is Says.MOMENT), "")
+    if level and None not in lost:
+        yield ANOTHER_MOMENT.found(
+            f'All names have "{level}", which says that these are the weights of another moment, or an average. The '
+            "file has no others that fit: these are taken.",
+            remedy="Take another file if the weights of the last step are wanted.",
+        )
+
+
 REFUSALS = (refusing(_caffe2),)
 CHECKS = (
     Check(kinds=(UNUSED_STATISTICS, NO_STATISTICS), find=_statistics),
     Check(kinds=(COUNTER_DTYPE,), find=_counters),
     Check(kinds=(ESRGAN_NAMES,), find=_esrgan),
+    Check(kinds=(ANOTHER_MOMENT,), find=_moment),
 )

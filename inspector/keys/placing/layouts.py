@@ -9,7 +9,7 @@ for it, as far as the tensors of that name whose shapes do tell agree; else the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
 
@@ -39,8 +39,8 @@ class Elsewhere(Flag):
 
     IN_OUT: a name or a shape of a library that stores (in, out) and (h, w, in, out). KERNELS: the shape of a kernel
     shows that its axes are in another order. CONTAINER: another library's format, and so one writer for all of it.
-    NORM_WORDS: gamma and beta in modules called norms, as Keras and torch's first BERTs have them: a doubt that other
-    matrices of the file settle.
+    NORM_WORDS: gamma and beta in modules called norms, as Keras and torch's first BERTs have them. PATHS: slashes for
+    dots, or variables that end in :0. These two are doubts that other matrices of the file settle (`SETTLED`).
     """
 
     NOTHING = 0
@@ -48,8 +48,14 @@ class Elsewhere(Flag):
     KERNELS = auto()
     CONTAINER = auto()
     NORM_WORDS = auto()
+    PATHS = auto()
 
 
+# Doubts that there are no more once every matrix whose shape tells lies as torch has it.
+SETTLED = Elsewhere.NORM_WORDS | Elsewhere.PATHS
+
+
+_VARIABLE = re.compile(r":[0-9]+$")
 # Keras, Flax and TensorFlow 1 say kernel, Haiku and early TensorFlow w, TF-slim weights.
 _IN_OUT = frozenset({"kernel", "w", "W", "weights"})
 # Where transformers' GPT-2 and its kin have a Conv1D; an adapter beside them may borrow its names.
@@ -97,7 +103,7 @@ def _is_embedding(word: str) -> bool:
 
 def own_name(leaf: Leaf) -> tuple[str, str]:
     """(module, last name), also of what TensorFlow calls dense/kernel:0."""
-    return split_name(re.sub(r":[0-9]+$", "", leaf.name).replace("/", ".") if "/" in leaf.name else leaf.name)
+    return split_name(_VARIABLE.sub("", leaf.name).replace("/", ".") if "/" in leaf.name else leaf.name)
 
 
 def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
@@ -137,6 +143,15 @@ def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewh
         last == "gamma" and module in shifted and NORM_NAME.search(split_name(module)[1]) for module, last in names
     )
     return Elsewhere.NORM_WORDS if any(norms) else found
+
+
+def written_as_paths(names: Sequence[str], places: Iterable[Leaf]) -> Elsewhere:
+    """Slashes in most names, or variables' numbers, where the target has none: no torch module names itself so.
+
+    names: as the file has them.
+    """
+    paths = 2 * sum("/" in name or _VARIABLE.search(name) is not None for name in names) > len(names)
+    return Elsewhere.PATHS if paths and not any("/" in place.name for place in places) else Elsewhere.NOTHING
 
 
 def lies_as_torch(links: Iterable[tuple[Leaf, Leaf]]) -> bool:

@@ -324,44 +324,6 @@ PARTS = frozenset(
     | {"question", "context", "policy", "predictor", "projector", "head", "query", "key", "local", "global"}
 )
 
-# Words for what is done to a number: who writes another of them writes another number (`logit_scale`, `temperature`).
-QUANTITIES = frozenset(
-    [
-        "log",
-        "exp",
-        "logvar",
-        "logstd",
-        "std",
-        "variance",
-        "tau",
-        "temperature",
-        "temp",
-        "inv",
-        "inverse",
-        "sqrt",
-        "rsqrt",
-        "rstd",
-        "neg",
-        "reciprocal",
-        "beta",
-        "alpha",
-        "logit",
-        "grad",
-        "mask",
-        "momentum",
-        "velocity",
-        "delta",
-        "fisher",
-        "rho",
-        "square",
-        "squared",
-        "raw",
-        "decay",
-        "aux",
-        "domain",
-    ]
-)
-
 # Words of one side that go together without meaning the same: a U-Net's encoder goes down.
 BESIDE: tuple[tuple[frozenset[str], ...], ...] = (
     (frozenset({"encoder", "source", "down"}), frozenset({"decoder", "target", "up"})),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from inspector.checkpoint.level_words import ASIDE_WORDS, QUANTITY_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.synonyms import (
     AT_THE_TOP,
@@ -19,7 +20,6 @@ from inspector.keys.placing.synonyms import (
     MOST_SEGMENTS,
     OPPOSITES,
     PARTS,
-    QUANTITIES,
     ROLES,
     WORDS,
 )
@@ -38,28 +38,6 @@ MAYBE_SAME_ROLE = 1.0
 SAME_NUMBER = 0.75
 BESIDE_EACH_OTHER = 1.25
 CONTRADICTION = -4.0
-
-# Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average,
-# an optimizer's state, or one part of what it is called after (`fc2_momentum`, `old_fc2`, `d_fc2`, `v_proj`).
-_ASIDE = frozenset(
-    {"sq", "old", "prev", "previous", "best", "ema", "swa", "swag", "shadow", "copy", "clone", "avg", "averaged"}
-    | {
-        "average",
-        "orig",
-        "original",
-        "backup",
-        "bak",
-        "diff",
-        "update",
-        "updates",
-        "init",
-        "initial",
-        "mean",
-        "teacher",
-    }
-    | {"target", "slow", "lagged", "polyak", "ref", "reference", "d", "m", "v", "dw", "db", "moment", "exp"}
-    | {"min", "max", "query", "key", "value", "noise", "snapshot", "saved", "step", "hessian", "var", "snap", "cache"}
-)
 
 # Fewer letters are no beginning of a word, and what is a word itself cuts no other short.
 _SHORTEST_CUT = 3
@@ -169,7 +147,7 @@ def _in_place(found: frozenset[str], before: Path, path: Path) -> frozenset[str]
 @lru_cache(maxsize=50_000)
 def relation(one: Reading, other: Reading) -> float:
     """Points for being two names of one part: 0 where neither says anything about it, below 0 where it is excluded."""
-    if (one.words & QUANTITIES) != (other.words & QUANTITIES) or _aside(one, other):
+    if (one.words & QUANTITY_WORDS) != (other.words & QUANTITY_WORDS) or _aside(one, other):
         return CONTRADICTION
     score = 0.0
     if one.words and one.words == other.words:
@@ -195,7 +173,9 @@ def _aside(one: Reading, other: Reading) -> bool:
     """Whether one is called as the other is, with a word more that makes it something beside it: fc2_momentum, fc2."""
     more = one.words ^ other.words
     common = one.words & other.words
-    return bool(more and common) and more <= _ASIDE and not _beside(one.words | one.above, other.words | other.above)
+    return (
+        bool(more and common) and more <= ASIDE_WORDS and not _beside(one.words | one.above, other.words | other.above)
+    )
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, may_be_table, own_name, voucher_of
+from inspector.keys.placing.layouts import SETTLED, Voucher, is_weight, may_be_table, own_name, voucher_of
 from inspector.keys.placing.provenance import is_from_the_right
 from inspector.keys.placing.roles import own_role, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
@@ -137,8 +137,8 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return True
     if voucher is Voucher.NOTHING and (not left.elsewhere or _proves_torch(ways, left)):
         return False
-    if left.elsewhere is Elsewhere.NORM_WORDS and set().union(*shown.values()) == {False}:
-        return False  # torch's first BERTs: every matrix whose shape tells lies as torch has it
+    if not left.elsewhere & ~SETTLED and set().union(*shown.values()) == {False}:
+        return False  # torch's first BERTs, a torch model's names as paths
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
     return _ask_square(link, left) == TRANSPOSED

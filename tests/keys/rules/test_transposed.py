@@ -249,3 +249,21 @@ def test_a_kernel_of_torchs_shape_takes_the_word_from_its_librarys_names(file_of
     assert alone.complete and permuted(alone) == {"fc.weight"}
     plan = diagnose(file_of(ours | {"a.kernel": (8, 3, 2, 2)}), target_of(goal)).plan
     assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+
+
+@pytest.mark.parametrize("spelling", ["{}", "net/{}", "{}:0", "params/{}"])
+@pytest.mark.parametrize("oblong", [None, False, True])
+def test_square_weights_under_paths_are_told_by_the_others_or_asked_about(spelling, oblong, file_of, target_of):
+    """dense/weight of a framework that stores (in, out), as Paddle's: nothing but other matrices tells how it lies."""
+    goal = {f"fc{n}.{own}": shape for n in (1, 2) for own, shape in (("weight", (12, 12)), ("bias", (12,)))}
+    if oblong is not None:
+        goal |= {"out.weight": (3, 12), "out.bias": (3,)}
+    file = {spelling.format(name.replace(".", "/")): shape for name, shape in goal.items()}
+    if oblong:
+        file = {name: (12, 3) if shape == (3, 12) else shape for name, shape in file.items()}
+    report = diagnose(file_of(file), target_of(goal))
+    asked = [question.id for question in report.plan.ambiguities]
+    assert asked == ([] if oblong is False else ["transposed"])
+    if asked:
+        done = diagnose(file_of(file), target_of(goal), choose={"transposed": "transposed"}).plan
+        assert done.complete and {s.target for s in done.steps if s.axes == (1, 0)} >= {"fc1.weight", "fc2.weight"}
