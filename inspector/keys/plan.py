@@ -15,6 +15,7 @@ from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
 from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from, written_as_paths
+from inspector.keys.placing.odd_names import settle_odd_names
 from inspector.keys.placing.other_numbers import settle_other_numbers
 from inspector.keys.placing.provenance import is_from_the_right, said_by, written_by
 from inspector.keys.placing.spelling import give_back, respell
@@ -60,6 +61,8 @@ def draft(
     questions.take(inside)
     read_as = {name: leaf.name for name, (leaf, _) in spelled.items()}
     links, doubted = settle_other_numbers(links, read_as, around, questions)
+    made.held = [*made.held, *doubted]
+    links, doubted = settle_odd_names(links, questions)
     made.held = [*made.held, *doubted]
     made.lost_order = lost_order(sides) if not links else ""
     linked = {link.source.name for link in links}

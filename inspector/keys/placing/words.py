@@ -41,6 +41,8 @@ CONTRADICTION = -4.0
 
 # Fewer letters are no beginning of a word, and what is a word itself cuts no other short.
 _SHORTEST_CUT = 3
+# From here on a letter makes no other word.
+_LONG_ENOUGH = 6
 _KNOWN = frozenset(WORDS.values())
 _INSIDE = {role.id: role.inside for role in ROLES}
 
@@ -220,6 +222,22 @@ _OF_THE_WHOLE = (
     "diffusion",
 )
 _NO_PART = EMPTY | {word for name in (*WRAPPER_SEGMENTS, *" ".join(_OF_THE_WHOLE).split()) for word in words_of(name)}
+
+
+def is_no_part(word: str) -> bool:
+    """Whether a level of this word says that a whole network is meant, or nothing."""
+    return word in EMPTY or (len(word) > 1 and word in _NO_PART and word not in ("attn", "mlp"))
+
+
+def is_spelled_like(one: str, other: str) -> bool:
+    """Whether two words are one with a letter more, less or another, or cut short: mutihead, adv for advantage."""
+    short, long = sorted((one, other), key=len)
+    if _cut(one, other):
+        return True
+    if len(short) < _LONG_ENOUGH or len(long) - len(short) > 1:
+        return False
+    at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    return short[at:] == long[at + 1 :] or (len(short) == len(long) and short[at + 1 :] == long[at + 1 :])
 
 
 def is_another_part(ours: Path, theirs: Path) -> bool:
