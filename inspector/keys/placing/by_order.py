@@ -116,12 +116,13 @@ def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:
     return None
 
 
-def _agree(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
+def _agree(ours: Sequence[Leaf], theirs: Sequence[Leaf], beside: Sequence[Leaf] = ()) -> bool:
+    """beside: the other tensors of the file, whose names may tell more of ours."""
     if not ours or len(ours) != len(theirs):
         return False
     if any(squeezed(a.shape) != squeezed(b.shape) for a, b in zip(ours, theirs, strict=True)):
         return False
-    roles = zip(roles_of(ours), roles_of(theirs), strict=True)
+    roles = zip(roles_of(ours, beside), roles_of(theirs), strict=True)
     return all(a is None or b is None or a == b for a, b in roles) and _modules_hold(ours, theirs)
 
 
@@ -168,7 +169,7 @@ def gaps_in_order(sides: Sides, links: Sequence[Link]) -> list[tuple[Leaf, Leaf]
             run.append(leaf)
             continue
         end = goes[leaf.name] if leaf is not None else len(theirs)
-        if run and _agree(run, theirs[start:end]):
+        if run and _agree(run, theirs[start:end], sides.leaves):
             found += zip(run, theirs[start:end], strict=True)
         start, run = end + 1, []
     return found + counters(sides, dict(found))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.keys.placing.by_order import Pairs, Sides
 from inspector.keys.placing.kinds import kind_of
-from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.roles import is_counter, is_other_quantity, roles_of
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import related_names
@@ -42,7 +42,9 @@ def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Qu
     goes = {leaf.name: place.name for leaf, place in order}
     extra = [x for x in sides.leaves if x.name not in ours and not is_counter(x)]
     empty = [x for x in sides.places if x.name not in theirs and not is_counter(x)]
-    pairs = [(leaf, place) for leaf, place in _pairs(extra, empty) if goes.get(leaf.name, place.name) == place.name]
+    pairs = [
+        (leaf, place) for leaf, place in _pairs(extra, empty, sides) if goes.get(leaf.name, place.name) == place.name
+    ]
     made: list[Link] = []
     held: list[Leaf] = []
     declined = False
@@ -60,10 +62,13 @@ def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Qu
     return Related(made, held, declined)
 
 
-def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> list[tuple[Leaf, Leaf]]:
+def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[tuple[Leaf, Leaf]]:
     """Each with the one of its shape that shares a word with it, where that has no other either."""
-    if len(extra) * len(empty) > 10_000:
+    if not extra or not empty or len(extra) * len(empty) > 10_000:
         return []
+    ours, theirs = (
+        dict(zip((x.name for x in side), roles_of(side), strict=True)) for side in (sides.leaves, sides.places)
+    )
     fitting = [
         (leaf, place)
         for leaf in extra
@@ -73,6 +78,8 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> list[tuple[Leaf, Lea
         and _words(leaf.name) & _words(place.name)
         # A weight norm's direction is no weight, though its name and shape are.
         and not is_part_of(leaf.name, place.name)
+        # A deviation is no variance, and a logarithm of one neither.
+        and not is_other_quantity(ours[leaf.name], theirs[place.name])
         and not is_part_of(place.name, leaf.name)
     ]
     return [

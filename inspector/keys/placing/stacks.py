@@ -33,6 +33,17 @@ def stacks(root: Node) -> Iterator[Stack]:
             yield Stack(".".join((*node.path, stem)).rstrip("."), blocks)
 
 
+def side_by_side(stack: Stack) -> bool:
+    """Whether its blocks are copies of which none can follow another, as twin critics and the heads of an ensemble:
+    each takes in what none of them puts out."""
+    blocks = list(stack.blocks.values())
+    if len({block.signature for block in blocks}) != 1:
+        return False
+    shapes = [leaf.shape for _, leaf in blocks[0].walk() if leaf.shape is not None and len(leaf.shape) > 1]
+    ins, outs = {shape[1] for shape in shapes}, {shape[0] for shape in shapes}
+    return bool(ins - outs) and bool(outs - ins)
+
+
 def is_block(node: Node) -> bool:
     """Whether it has as many tensors as the blocks that networks repeat, and is no single layer."""
     return node.size >= _LEAST
