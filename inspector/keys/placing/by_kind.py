@@ -114,6 +114,8 @@ def _rows(leaves: Sequence[Leaf], size: Size) -> dict[str, list[_Layer]] | None:
         (n for n, segment in enumerate(first) if any(name.split(".")[n : n + 1] != [segment] for name in names)), 0
     )
     above = "".join(f"{segment}." for segment in first[: min(depth, len(first) - 2)])
+    if not names or not _KIND.fullmatch(split_name(names[0].removeprefix(above))[0]):
+        return None  # most files end here
     rows: dict[str, dict[int, _Layer]] = {}
     for layer in _layers(leaves, names, size):
         found = _KIND.fullmatch(layer.name.removeprefix(above))
