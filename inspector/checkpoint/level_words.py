@@ -52,7 +52,7 @@ _QUANTITIES = frozenset(
     | {"lb", "ub", "lo", "hi", "low", "high", "min", "max", "mins", "maxs", "bound", "bounds", "radius", "radii"}
     | {"grad", "grads", "gradient", "gradients", "fisher", "hessian", "hess", "omega", "importance", "saliency"}
     | {"mask", "masks", "sign", "signs", "delta", "deltas", "diff", "diffs", "update", "updates", "residual"}
-    | {"residuals", "correction", "corrections", "error", "errors", "velocity", "velo", "momentum", "mom", "dw"}
+    | {"residuals", "correction", "corrections", "error", "errors", "velocity", "velo", "momentum", "mom"}
     | {"dual", "duals", "lagrange", "multiplier", "multipliers", "variate", "variates", "tau", "temperature", "alpha"}
     | {"lr", "lrs", "confidence", "sensitivity", "popup", "rademacher", "m_hat", "v_hat"}
 )

@@ -123,7 +123,8 @@ def _other_quantity(context: Context) -> str:
     roles = dict(zip((x.name for x in context.leaves), roles_of(context.leaves), strict=True))
     there = [Leaf(t.name, t.shape) for t in context.target.tensors]
     wanted = dict(zip((x.name for x in there), roles_of(there), strict=True))
-    for place in lacking:
+    # Of a mean and a variance that are both missing, the variance is what a deviation was meant for.
+    for place in sorted(lacking, key=lambda one: wanted.get(one.name) != "variance"):
         module = split_name(split_name(place.name)[0])[1]
         if module.isdecimal():
             continue  # everybody's name
@@ -142,7 +143,9 @@ def _other_quantity(context: Context) -> str:
 
 
 def _moment(context: Context) -> Iterator[Finding]:
-    """What is an average or another epoch's by its name, and alone in its file."""
+    """What is an average or another epoch's by its name, and was taken without a choice of the user."""
+    if context.questions.used:
+        return
     lost = {lost_level(".".join((*context.state.path, a)), b) for a, b in context.goes.items() if not is_bookkeeping(a)}
     level = next((found[1] for found in lost if found is not None and found[0] is Says.MOMENT), "")
     if level and None not in lost:

@@ -9,8 +9,12 @@ others the user is asked, once for each word.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
+from inspector.checkpoint.level_words import ASIDE_WORDS
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.roles import is_counter
@@ -21,31 +25,49 @@ from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
+# A module of the file and its place.
+_Pair: TypeAlias = tuple[Path, Path]
 # Of the modules, under the target's own names: from here on its author's words are the target's.
 _LEAST_EXACT = 1 / 3
 # What a layer is by the dimensions of its weight: words that say nothing else.
 _KINDS = {
     n: frozenset(words_of(words)) for n, words in ((1, "norm"), (2, "fc_layer"), (3, "conv"), (4, "conv"), (5, "conv"))
 }
+# Rules that go by what words mean, or take levels off.
+_BY_WORDS = frozenset({"wrapper-segment", "other-words", "missing-segment", "prefix-tokens", "related-names"})
+# Levels that libraries put around a layer: of the trained copy of an adapted module PEFT's two.
+_SET_AROUND = WRAPPER_SEGMENTS | {"modules_to_save", "default"}
+# Words of an author that say nothing of a layer.
+_IDLE = frozenset({"my", "our", "own", "custom"})
+# Words that tell a part from another of the same kind: from another time, place or hand.
+_APART = (
+    ASIDE_WORDS
+    | {"frozen", "pretrained", "student", "source", "local", "global", "server", "client", "new", "last"}
+    | {"start", "left", "right", "first", "second"}
+)
+_NUMBER = re.compile(r"[0-9]+")
 _JOINED = re.compile(r"(.+)_(?:weight|bias)")
 
 
 def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[Link], list[Leaf]]:
     """(links without doubt or confirmed, tensors held until the user has answered)."""
-    modules: dict[tuple[Path, Path], list[Link]] = {}
+    modules: dict[_Pair, list[Link]] = {}
     for link in links:
         if not is_counter(link.source):
             modules.setdefault((_module(link.source), _module(link.target)), []).append(link)
     exact = sum(ours == theirs for ours, theirs in modules)
     if exact < _LEAST_EXACT * len(modules):
         return list(links), []
+    below = Counter(ours[:n] for ours, _ in modules for n in range(1, len(ours) + 1))
     groups: dict[str, list[Link]] = {}
-    for (ours, theirs), inside in modules.items():
-        if ours == theirs or any(link.evidence is Evidence.CHOSEN for link in inside):
-            continue
-        word = _odd_word(ours, theirs, inside)
-        if word:
-            groups.setdefault(word, []).extend(inside)
+    for pair, inside in modules.items():
+        if pair[0] != pair[1] and all(map(_may_be_odd, inside)):
+            word = _odd_level(pair, inside, below)
+            if word:
+                groups.setdefault(word, []).extend(inside)
+    # A row of layers that are counted is named so by its author.
+    rows = Counter(_NUMBER.sub("", word) for word in groups)
+    groups = {word: group for word, group in groups.items() if rows[_NUMBER.sub("", word)] == 1}
     kept, held = list(links), []
     for word, doubted in groups.items():
         first = doubted[0]
@@ -80,20 +102,39 @@ def _module(leaf: Leaf) -> Path:
     return (*above, joined[1]) if joined else tuple(above)
 
 
-def _odd_word(ours: Path, theirs: Path, links: Sequence[Link]) -> str:
-    """What the file's name says that its place's does not, as the file writes it; "" for nothing."""
-    if read(ours, 0).roles & read(theirs, 0).roles:
+def _may_be_odd(link: Link) -> bool:
+    """Whether what its name means was read from words alone: no table of a library, no user, and nothing is lost."""
+    same = link.target.shape is None or link.source.shape == link.target.shape
+    return same and link.evidence is not Evidence.CHOSEN and all(move.rule in _BY_WORDS for move in link.moves)
+
+
+def _odd_level(pair: _Pair, links: Sequence[Link], below: Mapping[Path, int]) -> str:
+    """What the file's name says that its place's does not, as the file writes it; "" for nothing.
+
+    below: how many modules of the file lie under each path.
+    """
+    ours, theirs = pair
+    if _roles(ours) & _roles(theirs):
         return ""
     there = {word for segment in theirs for word in words_of(segment)}
     dimensions = max((len(link.target.shape or ()) for link in links), default=0)
-    harmless = EMPTY | there | _KINDS.get(dimensions, frozenset())
-    for segment in ours:
-        words = {*words_of(segment)} - EMPTY
+    harmless = EMPTY | _IDLE | there | _KINDS.get(dimensions, frozenset())
+    for n, segment in enumerate(ours, start=1):
+        words = {word for word in words_of(segment) if len(word) > 1} - EMPTY
         said = {word for word in words - harmless if not any(is_spelled_like(word, other) for other in there)}
+        if below[ours[:n]] > 1:
+            # Of a part of many layers an author's longer name is no doubt, but for words that tell two of them apart.
+            said &= _APART
         # A level of its own may be a network's name; in one with a layer's it tells two of them apart.
-        if said and not (said == words and all(map(is_no_part, said))):
+        if said and segment not in _SET_AROUND and not (said == words and all(map(is_no_part, said))):
             return segment
     return _counted(ours, theirs)
+
+
+def _roles(path: Path) -> frozenset[str]:
+    """Also of head.1 and classifier.6, the layer of a short row."""
+    named = next((n for n in range(len(path), 0, -1) if not path[n - 1].isdecimal()), 0)
+    return read(path, 0).roles | read(path[:named], 0).roles
 
 
 def _counted(ours: Path, theirs: Path) -> str:
