@@ -71,6 +71,7 @@ _EMBEDDING_LEAVES = frozenset({"embedding", "embeddings", "embedding_table"})
 _ROWS = re.compile(r"emb|wte|wpe|tok|vocab|word|pos|shared|table|lookup|code", re.IGNORECASE)
 # Tables and buffers: nobody multiplies by them, so no library turns them round.
 _TABLE = re.compile(r"pos|embed|mask|index|table|token|queue|bias|mean|var|buffer|grid|coords|anchor", re.IGNORECASE)
+_WEIGHT = re.compile(r"(^|_)weight(_|$)")
 # Names that no torch module writes: Keras and TensorFlow, Flax and Haiku, Paddle. gamma and beta are not among them:
 # torch's first BERTs and every layer scale have them.
 _MARKS = _IN_OUT | {
@@ -118,7 +119,9 @@ def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
         return Voucher.CONV1D
     if last in _IN_OUT and last != split_name(place.name)[1]:
         return Voucher.IN_OUT
-    known = last == split_name(place.name)[1] or re.search(r"(^|_)weight(_|$)", last)
+    own = split_name(place.name)[1]
+    # A layer's weight that becomes a parameter of its own: what that is multiplied from, nobody's name says.
+    known = last == own or (_WEIGHT.search(last) and (_WEIGHT.search(own) or _TABLE.search(own)))
     return Voucher.NOTHING if known else Voucher.OTHER
 
 

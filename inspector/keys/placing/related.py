@@ -69,12 +69,17 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[t
     ours, theirs = (
         dict(zip((x.name for x in side), roles_of(side), strict=True)) for side in (sides.leaves, sides.places)
     )
+    # A matrix the other way round is one only where nothing of its own shape is there for either.
+    shapes = {leaf.shape for leaf in extra}, {place.shape for place in empty}
     fitting = [
         (leaf, place)
         for leaf in extra
         for place in empty
         if place.shape
-        and leaf.shape == place.shape
+        and (
+            leaf.shape == place.shape
+            or (_is_turned(leaf, place) and leaf.shape not in shapes[1] and place.shape not in shapes[0])
+        )
         and _words(leaf.name) & _words(place.name)
         # A weight norm's direction is no weight, though its name and shape are.
         and not is_part_of(leaf.name, place.name)
@@ -89,6 +94,13 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[t
     ]
 
 
+def _is_turned(leaf: Leaf, place: Leaf) -> bool:
+    """Whether both are called weight and the one is the other turned round."""
+    ours, theirs = leaf.shape or (), place.shape or ()
+    own = leaf.name.rpartition(".")[2] == place.name.rpartition(".")[2] == "weight"
+    return own and len(ours) == 2 and ours == theirs[::-1]
+
+
 def _words(name: str) -> set[str]:
     """The words of a name, without numbers: {"fc"} of "fc2_param"."""
     spelled = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
@@ -97,10 +109,13 @@ def _words(name: str) -> set[str]:
 
 def _question(leaf: Leaf, place: Leaf) -> Ambiguity:
     kind = kind_of(place)
+    alike = (
+        f"both are {kind}" if leaf.shape == place.shape else f"the shape of one is the other's turned round ({kind})"
+    )
     return Ambiguity(
         id=related_names.RULE.id,
         question=(
-            f"{leaf.name} has no place in the target, and {place.name} no tensor in the file; both are {kind}. Are "
+            f"{leaf.name} has no place in the target, and {place.name} no tensor in the file; {alike}. Are "
             "they one tensor under two names?"
         ),
         options=((SAME, "yes, one tensor under two names"), (OTHER, "no, they are something else")),

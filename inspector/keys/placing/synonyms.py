@@ -51,7 +51,8 @@ ROLES: tuple[Role, ...] = (
     ),
     Role(
         "query key value",
-        "qkv to_qkv qkv_proj wqkv c_attn in_proj query_key_value w_pack linear_qkv attn_qkv attn_in",
+        "qkv to_qkv qkv_proj wqkv kqv kvq qvk vqk vkq c_attn in_proj query_key_value w_pack linear_qkv attn_qkv"
+        " attn_in",
         f"{_TIMM}; lucidrains vit-pytorch; {_HF}: GPT-2, GPT-NeoX; torch MultiheadAttention; Megatron-LM; {_LLAMA_CPP}",
         "attn",
     ),
