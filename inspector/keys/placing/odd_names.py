@@ -116,7 +116,7 @@ def _odd_level(pair: _Pair, links: Sequence[Link], below: Mapping[Path, int]) ->
     ours, theirs = pair
     if _roles(ours) & _roles(theirs):
         return ""
-    there = {word for segment in theirs for word in words_of(segment)}
+    there = {word for link in links for segment in link.target.name.split(".") for word in words_of(segment)}
     dimensions = max((len(link.target.shape or ()) for link in links), default=0)
     harmless = EMPTY | _IDLE | there | _KINDS.get(dimensions, frozenset())
     for n, segment in enumerate(ours, start=1):

@@ -140,7 +140,7 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return ways != {False} and _ask_square(link, left) == TRANSPOSED
     if voucher is Voucher.NOTHING and (not left.elsewhere or _proves_torch(ways, left)):
         return False
-    if not left.elsewhere & ~SETTLED and set().union(*shown.values()) == {False}:
+    if left.elsewhere and not left.elsewhere & ~SETTLED and set().union(*shown.values()) == {False}:
         return False  # torch's first BERTs, a torch model's names as paths
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
