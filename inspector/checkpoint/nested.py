@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
+from inspector.checkpoint.level_words import DERIVED
 from inspector.checkpoint.tree import TreeRoom, module_tree
 from inspector.checkpoint.types import Access, ModuleNode, StateDict, StateRole, TensorInfo
 
@@ -48,16 +49,6 @@ _TRAINING = (
     (re.compile(r"(^|_)(rng|random)(_|$)|rng_states?$|random_states?", re.IGNORECASE), "random number generators"),
     (re.compile(r"^callbacks?(_states?)?$", re.IGNORECASE), "training callbacks"),
     (re.compile(r"^(fit_|training_)?loops?$", re.IGNORECASE), "the training loop"),
-)
-# Numbers of the weights' names and shapes that are not the weights: loaded, they would say nothing and mean nothing.
-# Sources: elastic weight consolidation's own code, FastChat's and task arithmetic's deltas, dumps of .grad.
-DERIVED = re.compile(
-    r"^(params?_|parameters?_|weights?_|model_|state_)?"
-    r"(grads?|gradients?|fisher(_info(rmation)?|_matrix|_diag(onal)?)?|fim|ewc|hessians?(_diag)?|importances?|omegas?"
-    r"|deltas?|diffs?|differences?|updates?|task_vectors?|exp_avgs?(_sqs?)?|moments?|momenta|momentums?|velocit(y|ies)"
-    r"|(first|second)_moments?|variances?|stds?|(sq|square|squared)_(means?|avgs?)|(means?|avgs?)_sqs?|sensitivit(y|ies)|salienc(y|ies)|masks?)"
-    r"(_dict|_state(_dict)?|_buffers?)?$",
-    re.IGNORECASE,
 )
 _LEARNED = re.compile(r"(^|[._])(weight|bias|running_mean|running_var)$")
 _GENERATOR = re.compile(r"(^|_)(rng|random|cpu|cuda|xpu|npu|mlu|torch|generator)(_|$|\d|:)", re.IGNORECASE)

@@ -87,7 +87,9 @@ def _diagnose_all(
         if fitting and not sentences.could_be_meant(candidate, fitting[0]):
             continue
         questions = Questions(answers=dict(choose or {}))
-        report = _diagnose_one(checkpoint, candidate, target, accept, questions, rules, partial)
+        report = _diagnose_one(
+            checkpoint, candidate, target, accept, questions, rules, partial, named=state is not None
+        )
         reports.append(report)
         tried.append(questions)
         if _promise(report) == _PROMISES[-1]:
@@ -116,7 +118,8 @@ def _diagnose_all(
         questions = Questions(answers=dict(choose or {}))
         answer = questions.ask(_which(candidates[best], rivals))
         chosen = next((s for s in rivals if s.label == answer), candidates[best])
-        reports.append(_diagnose_one(checkpoint, chosen, target, accept, questions, rules, partial))
+        named = answer is not None
+        reports.append(_diagnose_one(checkpoint, chosen, target, accept, questions, rules, partial, named=named))
         tried.append(questions)
         best = -1
     tried += _earlier(checkpoint, candidates, target, accept, choose or {}, rules, partial, tried)
@@ -265,7 +268,10 @@ def _diagnose_one(
     questions: Questions,
     rules: Sequence[Rule],
     partial: bool,
+    *,
+    named: bool = False,
 ) -> KeyReport:
+    """named: the user said that this state dict is meant, so that its key is no doubt."""
     drafted = draft(
         [Leaf(t.name, t.shape) for t in state.tensors],
         target,
@@ -274,6 +280,7 @@ def _diagnose_one(
         ordered=state.ordered,
         written_elsewhere=written_elsewhere(checkpoint, state),
         writers=writers_of(checkpoint),
+        around=() if named else state.path,
     )
     context = Context(
         checkpoint=checkpoint,
@@ -312,6 +319,7 @@ def _diagnose_one(
         )
     )
     plain = plain_load(checkpoint, state)
+    asks = plan is not None and bool(plan.ambiguities)
     if refusal and passes and not copied and not plain.obstacles:
         compared = f"load_state_dict takes it without an error, and it is not what the model means. {refusal.says}"
     elif copied and not refusal:
@@ -325,7 +333,7 @@ def _diagnose_one(
         reshaped=reshaped,
         loads=loads,
         strict=passes and not copied and not state.gathered,
-        says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads),
+        says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads and not asks),
         compared=compared,
         made_good=made,
         findings=(*([refusal] if refusal else []), *doubts, *run_checks(CHECKS, planned)),

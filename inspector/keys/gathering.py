@@ -44,6 +44,8 @@ _EXACT, _SHAPES, _MOSTLY = 4, 3, 2
 _FILLER = re.compile(
     "state|dict|statedict|modelstate|model|net|network|weights?|params?|module|sd|ckpt|checkpoint|pretrained|best|last|the"
 )
+# Of these, what tells one set from another of the same part.
+_OF_A_MOMENT = frozenset({"best", "last", "pretrained"})
 _AROUND = WRAPPER_SEGMENTS | {"module", "model", "net", "network"}
 # Beside the words of `placing/synonyms.py`: what the halves of a GAN and of an autoencoder are called in a dict.
 _SHORT = {
@@ -250,7 +252,9 @@ def _assign(sets: Sequence[_Set], places: Sequence[_Place], questions: Questions
     found: dict[_Set, _Place] = {}
     for ours, theirs in _groups(fits):
         if len(ours) == len(theirs) == 1:
-            found[sets[ours[0]]] = places[theirs[0]]
+            one, place = sets[ours[0]], places[theirs[0]]
+            if not _says_more(one, place, sets) or _is_meant(one, place, questions):
+                found[one] = place
             continue
         told = {(i, j): graded[i, j][1] if (i, j) in fits else -1.0 for i in ours for j in theirs}
         named = _by_names(ours, theirs, told, sets)
@@ -321,6 +325,35 @@ def _by_names(
     # A copy of averaged weights is left over rightly; so is a module that the file does not have.
     copies = all(EMA_NAME.search(sets[i].label) or sets[i].state.role is StateRole.EMA for i in left)
     return chosen if chosen and copies and (not left or not free) else None
+
+
+def _says_more(one: _Set, place: _Place, sets: Sequence[_Set]) -> bool:
+    """Whether a set has the part's word and one more, which no other set has: decoder_best, old_decoder, decoder2."""
+    own, there = _pieces(one.name), _pieces(place.node.path)
+    more = own - there
+    more -= frozenset.intersection(*(_pieces(other.name) for other in sets))
+    return bool(own & there) and any(piece in _OF_A_MOMENT or not _FILLER.fullmatch(piece) for piece in more)
+
+
+def _pieces(name: Sequence[str]) -> frozenset[str]:
+    return frozenset(_SHORT.get(piece, piece) for segment in name for piece in pieces_of(segment))
+
+
+def _is_meant(one: _Set, place: _Place, questions: Questions) -> bool:
+    """The user's word for whether a set of a longer name is the part; shown as it while there is none."""
+    as_it, leave_out = f"{one.label}-as-{place.label}", "leave-out"
+    answer = questions.ask(
+        Ambiguity(
+            id=PARTS_APART.id,
+            question=(
+                f'"{one.label}" of the file holds tensors of the shapes of {place.label}, and its name says more than '
+                "that: another moment's, an average, or another one's. Is it what is wanted?"
+            ),
+            options=((as_it, f"yes, {one.label} is {place.label}"), (leave_out, "no, or not known: leave it out")),
+        ),
+        place=place.label,
+    )
+    return answer != leave_out
 
 
 def _asked(

@@ -14,7 +14,9 @@ from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
-from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from
+from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from, written_as_paths
+from inspector.keys.placing.odd_names import settle_odd_names
+from inspector.keys.placing.other_numbers import settle_other_numbers
 from inspector.keys.placing.provenance import is_from_the_right, said_by, written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
@@ -35,11 +37,12 @@ def draft(
     ordered: bool = True,
     written_elsewhere: bool = False,
     writers: Sequence[str] = (),
+    around: Sequence[str] = (),
 ) -> Draft:
     """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
 
     ordered: whether the file's container keeps the model's own order. written_elsewhere: whether it is another
-    library's. writers: what its metadata call the library.
+    library's. writers: what its metadata call the library. around: the keys that the state dict lies under in the file.
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
     own_names = [leaf.name for leaf in leaves]
@@ -56,6 +59,11 @@ def draft(
     sides = Sides(leaves, places, ordered, target.ordered, target.ties)
     links, dropped, made.held = place(sides, source, goal, rules, questions)
     questions.take(inside)
+    read_as = {name: leaf.name for name, (leaf, _) in spelled.items()}
+    links, doubted = settle_other_numbers(links, read_as, around, questions)
+    made.held = [*made.held, *doubted]
+    links, doubted = settle_odd_names(links, questions)
+    made.held = [*made.held, *doubted]
     made.lost_order = lost_order(sides) if not links else ""
     linked = {link.source.name for link in links}
     away = linked | {leaf.name for leaf in made.held} | {leaf.name for leaf, _ in dropped}
@@ -70,6 +78,7 @@ def draft(
             made.elsewhere |= shown_by(link.source, link.target)
     if any(stands.shown_in_out(link.source.name) for link in links):
         made.elsewhere |= Elsewhere.IN_OUT
+    made.elsewhere = made.elsewhere or written_as_paths(own_names, places)
     if made.writer is not None and made.writer.in_out and lies_as_torch((x.source, x.target) for x in made.placed):
         made.writer = None
     made.steps += [_placing(link) for link in made.placed]

@@ -12,7 +12,7 @@ from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape
 from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.placing.roles import split_name
-from inspector.keys.placing.stacks import Stack, is_block, stacks
+from inspector.keys.placing.stacks import Stack, is_block, side_by_side, stacks
 from inspector.keys.placing.tree import Node, stands_around
 from inspector.keys.report import Ambiguity, StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
@@ -107,7 +107,7 @@ def _deeper(context: Context) -> str:
         inside = [b for b in blocks if b not in outside and any(x.name in placed for _, x in b.walk())]
         kinds = {b.forms for b in inside}
         # The first block of a stage often has a shortcut more than those that repeat it.
-        if any(b.forms <= kind for b in outside for kind in kinds):
+        if any(b.forms <= kind for b in outside for kind in kinds) and not _are_named(context, stack, inside):
             says = (
                 f"{stack.place or 'The file'} has {len(blocks)} blocks in the file and {len(inside)} in "
                 f"{context.target.label}: this is a deeper network, and leaving blocks out would change what it "
@@ -115,6 +115,15 @@ def _deeper(context: Context) -> str:
             )
             return says if _keeps_all_blocks(context, stack, inside, outside, says) else ""
     return ""
+
+
+def _are_named(context: Context, stack: Stack, inside: Sequence[Node]) -> bool:
+    """Whether these stand side by side, and the target has them under their own numbers: q1 of q1 and q2."""
+    own = {leaf.name for block in inside for _, leaf in block.walk()}
+    ends = {block.path[-1] for block in inside}
+    return side_by_side(stack) and all(
+        not ends.isdisjoint(link.target.name.split(".")) for link in context.draft.placed if link.source.name in own
+    )
 
 
 def _keeps_all_blocks(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.checks.entry import MOST_SUBJECTS, Context, refusing
 from inspector.keys.operations import fill_statistics, operation_of
+from inspector.keys.placing.other_numbers import Says, lost_level
+from inspector.keys.placing.roles import is_other_quantity, roles_of, split_name
+from inspector.keys.placing.tree import Leaf
 from inspector.units import counted
 
 ESRGAN_NAMES = FindingKind("esrgan-names", Severity.NOTICE, "Old and new names of ESRGAN")
@@ -24,6 +28,7 @@ _ESRGAN = (
     ("BasicSR's first", re.compile(r"^RRDB_trunk\.[0-9]+\.RDB[123]\.")),
     ("BasicSR's present", re.compile(r"^body\.[0-9]+\.rdb[123]\.")),
 )
+ANOTHER_MOMENT = FindingKind("another-moment", Severity.NOTICE, "Weights of another moment, or averaged")
 _STATISTICS = ("running_mean", "running_var")
 
 
@@ -106,9 +111,55 @@ def _counters(context: Context) -> Iterator[Finding]:
         )
 
 
-REFUSALS = (refusing(_caffe2),)
+_CALLED = {"logarithm": "a logarithm", "inverse": "an inverse", "deviation": "a deviation", "mean": "a mean"}
+
+
+def _other_quantity(context: Context) -> str:
+    """What would fit by its shape and is another quantity than its place: no copy is right."""
+    lacking = context.draft.missing
+    left = {tensor.name for tensor in context.unused}
+    if not lacking or not left:
+        return ""
+    roles = dict(zip((x.name for x in context.leaves), roles_of(context.leaves), strict=True))
+    there = [Leaf(t.name, t.shape) for t in context.target.tensors]
+    wanted = dict(zip((x.name for x in there), roles_of(there), strict=True))
+    # Of a mean and a variance that are both missing, the variance is what a deviation was meant for.
+    for place in sorted(lacking, key=lambda one: wanted.get(one.name) != "variance"):
+        module = split_name(split_name(place.name)[0])[1]
+        if module.isdecimal():
+            continue  # everybody's name
+        for leaf in context.leaves:
+            ours, theirs = roles[leaf.name], wanted[place.name]
+            own, last = split_name(leaf.name)
+            same = leaf.name in left and leaf.shape == place.shape and split_name(own)[1] == module
+            same = same and last not in _STATISTICS
+            if same and place.shape and ours in _CALLED and is_other_quantity(ours, theirs):
+                return (
+                    f"{leaf.name} has the shape of {place.name}, for which the file has nothing, and is "
+                    f"{_CALLED[ours or '']} by its name, the place none: it is no copy of it. Work out "
+                    f"{split_name(place.name)[1]} from it as the code does that saved it, and save it under that name."
+                )
+    return ""
+
+
+def _moment(context: Context) -> Iterator[Finding]:
+    """What is an average or another epoch's by its name, and was taken without a choice of the user."""
+    if context.questions.used:
+        return
+    lost = {lost_level(".".join((*context.state.path, a)), b) for a, b in context.goes.items() if not is_bookkeeping(a)}
+    level = next((found[1] for found in lost if found is not None and found[0] is Says.MOMENT), "")
+    if level and None not in lost:
+        yield ANOTHER_MOMENT.found(
+            f'All names have "{level}", which says that these are the weights of another moment, or an average. The '
+            "file has no others that fit: these are taken.",
+            remedy="Take another file if the weights of the last step are wanted.",
+        )
+
+
+REFUSALS = (refusing(_caffe2), refusing(_other_quantity))
 CHECKS = (
     Check(kinds=(UNUSED_STATISTICS, NO_STATISTICS), find=_statistics),
     Check(kinds=(COUNTER_DTYPE,), find=_counters),
     Check(kinds=(ESRGAN_NAMES,), find=_esrgan),
+    Check(kinds=(ANOTHER_MOMENT,), find=_moment),
 )

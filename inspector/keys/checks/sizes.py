@@ -8,12 +8,13 @@ from inspector.architectures.recognise import recognise
 from inspector.architectures.types import Candidate
 from inspector.findings import Check, Finding, FindingKind, Severity
 from inspector.keys.checks.entry import MOST_SUBJECTS, Context, refusing
-from inspector.keys.placing.stacks import is_block, stacks
+from inspector.keys.placing.stacks import is_block, side_by_side, stacks
 from inspector.keys.report import StepKind
 from inspector.units import counted
 
 OTHER_ARCHITECTURE = FindingKind("other-architecture", Severity.WARNING, "Another known network, whole")
 OTHER_DEPTH = FindingKind("other-depth", Severity.WARNING, "The target has more blocks than the file")
+SIDE_BY_SIDE = FindingKind("side-by-side", Severity.NOTICE, "Some of several copies side by side")
 BACKGROUND_CLASS = FindingKind("background-class", Severity.NOTICE, "One class more or fewer than the target")
 
 # What is named must be nearly whole: a guess would send the user after another network.
@@ -84,6 +85,21 @@ def _depth(context: Context) -> Iterator[Finding]:
             )
 
 
+def _beside(context: Context) -> Iterator[Finding]:
+    """Copies side by side, such as twin critics, of which the target has some."""
+    dropped = set(context.draft.unplaced)
+    for stack in stacks(context.draft.source) if dropped else ():
+        away = [b for b in stack.blocks.values() if is_block(b) and all(x.name in dropped for _, x in b.walk())]
+        if away and len(away) < len(stack.blocks) and side_by_side(stack):
+            taken = [".".join(b.path) for b in stack.blocks.values() if b not in away]
+            yield SIDE_BY_SIDE.found(
+                f"{stack.place or 'The file'} has {len(stack.blocks)} copies side by side, none of which follows "
+                f"another (twin critics, an ensemble): {', '.join(taken)} {'is' if len(taken) == 1 else 'are'} the "
+                f"target's, {', '.join('.'.join(b.path) for b in away)} left out.",
+                subjects=sorted(dropped)[:MOST_SUBJECTS],
+            )
+
+
 def _background(context: Context) -> Iterator[Finding]:
     steps = context.draft.steps_by(lambda rule: rule.replaces_head)
     dropped = [step for step in steps if step.kind is StepKind.DROP]
@@ -105,5 +121,6 @@ REFUSALS = (refusing(_variant),)
 CHECKS = (
     Check(kinds=(OTHER_ARCHITECTURE,), find=_other),
     Check(kinds=(OTHER_DEPTH,), find=_depth),
+    Check(kinds=(SIDE_BY_SIDE,), find=_beside),
     Check(kinds=(BACKGROUND_CLASS,), find=_background),
 )

@@ -6,11 +6,12 @@ what the names mean, it is not offered at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.align import Alignment, align
 from inspector.keys.placing.ambiguities import settle_ambiguities
+from inspector.keys.placing.by_kind import counted_by_kind
 from inspector.keys.placing.by_order import (
     BY_ORDER,
     Pairs,
@@ -55,16 +56,26 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     gone = {leaf.name for leaf, _ in found.dropped}
     sides = replace(sides, leaves=[leaf for leaf in sides.leaves if leaf.name not in gone]) if gone else sides
     lacks = _lacks(sides, links)
+    counted = counted_by_kind(sides) if same_order.RULE in rules and lacks else None
     worded = None
     over = any(not is_counter(leaf) for leaf in left)
     wanted = (lacks and over) or bool(asked.open) or any(_has_other_sizes(link) for link in links)
     if other_words.RULE in rules and wanted and not questions.open:
         worded = words_of_both(sides, links, by_table_only=not _words_may_answer(asked))
+        if counted is not None and worded is not None and not agreed(counted.pairs, worded.links):
+            # Names that say what kind of layer each is, and count: which one it is, no word of theirs says.
+            worded = None
         if worded is not None and worded.sure and not _order_doubts(worded, sides):
             # Names mean one thing: what was asked about single ones is settled by the reading of all.
             questions.take(asked, open_too=False)
             return place_by_words(sides, worded), found.dropped, []
     pairs = whole_order(sides) if same_order.RULE in rules and lacks and not why_no_order(sides) else ()
+    if counted is not None and not pairs and not same_names(sides):
+        questions.take(asked, open_too=False)
+        return _by_order(counted.pairs, [], sides, questions, found.dropped, counted.kinds)
+    if counted is not None and pairs and not agreed(pairs, counted.pairs):
+        # The file lists its layers in another order than it counts them.
+        pairs = ()
     if worded is not None and worded.strong and pairs and not agreed(pairs, worded.renamed):
         # Never against the words. Where equal names contradict the order, the user is asked which of them holds.
         pairs = ()
@@ -136,9 +147,14 @@ def _lacks(sides: Sides, links: Sequence[Link]) -> bool:
 
 
 def _by_order(
-    pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions, dropped: list[tuple[Leaf, Move]]
+    pairs: Pairs,
+    named: Sequence[Link],
+    sides: Sides,
+    questions: Questions,
+    dropped: list[tuple[Leaf, Move]],
+    kinds: Mapping[str, str] | None = None,
 ) -> Placed:
-    """Everything by position, unless names say otherwise: then the user decides."""
+    """Everything by position, unless names say otherwise: then the user decides. kinds: see `place_by_order`."""
     against = against_names(named, pairs)
     if against:
         wrong = {link.source.name for link, _ in against}
@@ -149,7 +165,7 @@ def _by_order(
         if answer != BY_ORDER:
             return list(named), dropped, []
         named = kept
-    more, held = place_by_order(pairs, named, sides, questions)
+    more, held = place_by_order(pairs, named, sides, questions, kinds)
     return [*named, *more], dropped, held
 
 

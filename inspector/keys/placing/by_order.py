@@ -28,6 +28,7 @@ IN_ORDER, LEAVE_OUT = "in-order", "leave-out"
 BY_ORDER, BY_NAME = "order", "names"
 Pairs = Sequence[tuple[Leaf, Leaf]]
 _MOVE = Move(same_order.RULE.id, "place tensors by their order")
+_BY_KIND = Move(same_order.RULE.id, "place layers by their numbers, each kind in the target's order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,13 @@ def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:
     return None
 
 
-def _agree(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
+def _agree(ours: Sequence[Leaf], theirs: Sequence[Leaf], beside: Sequence[Leaf] = ()) -> bool:
+    """beside: the other tensors of the file, whose names may tell more of ours."""
     if not ours or len(ours) != len(theirs):
         return False
     if any(squeezed(a.shape) != squeezed(b.shape) for a, b in zip(ours, theirs, strict=True)):
         return False
-    roles = zip(roles_of(ours), roles_of(theirs), strict=True)
+    roles = zip(roles_of(ours, beside), roles_of(theirs), strict=True)
     return all(a is None or b is None or a == b for a, b in roles) and _modules_hold(ours, theirs)
 
 
@@ -168,50 +170,54 @@ def gaps_in_order(sides: Sides, links: Sequence[Link]) -> list[tuple[Leaf, Leaf]
             run.append(leaf)
             continue
         end = goes[leaf.name] if leaf is not None else len(theirs)
-        if run and _agree(run, theirs[start:end]):
+        if run and _agree(run, theirs[start:end], sides.leaves):
             found += zip(run, theirs[start:end], strict=True)
         start, run = end + 1, []
     return found + counters(sides, dict(found))
 
 
 def place_by_order(
-    pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions
+    pairs: Pairs, named: Sequence[Link], sides: Sides, questions: Questions, kinds: Mapping[str, str] | None = None
 ) -> tuple[list[Link], list[Leaf]]:
     """(links, tensors held until the user has answered) for pairs that only the order has brought together.
 
-    named: what names have placed; it is not placed again, and it pins its neighbours.
+    named: what names have placed; it is not placed again, and it pins its neighbours. kinds: of the target's layers,
+    where each kind has an order of its own (`by_kind.py`).
     """
     there = {link.source.name for link in named}
     new = [(leaf, place) for leaf, place in pairs if leaf.name not in there]
-    evidence = _evidence(new, named, sides)
+    evidence = _evidence(new, named, sides, kinds or {})
+    move = _BY_KIND if kinds else _MOVE
     open_ = {place.name for _, place in new if evidence[place.name] is Evidence.SYMMETRIC}
     held: list[Leaf] = []
     if open_:
-        answer = questions.ask(_question(new, evidence, sides))
+        answer = questions.ask(_question(new, evidence, counts=bool(kinds)))
         if answer is None:
             held = [leaf for leaf, place in new if place.name in open_]
         if answer != IN_ORDER:
             new = [(leaf, place) for leaf, place in new if place.name not in open_]
-    links = [Link(leaf, place, (_MOVE,), evidence[place.name]) for leaf, place in new]
+    links = [Link(leaf, place, (move,), evidence[place.name]) for leaf, place in new]
     return links, held
 
 
-def _evidence(new: Pairs, named: Sequence[Link], sides: Sides) -> dict[str, Evidence]:
+def _evidence(new: Pairs, named: Sequence[Link], sides: Sides, kinds: Mapping[str, str]) -> dict[str, Evidence]:
     roles = dict(zip((leaf.name for leaf in sides.leaves), roles_of(sides.leaves), strict=True))
     leaf_of = {place.name: leaf for leaf, place in new}
     vague = {squeezed(leaf.shape) for leaf, _ in new if roles[leaf.name] is None}
     tokens: list[Hashable] = []
     for place in sides.places:
         leaf = leaf_of.get(place.name)
-        if leaf is None:
-            tokens.append(("named", place.name))
-        elif is_counter(leaf):
+        if is_counter(place):
+            # Whether the file has it or not, it tells no norm from another.
             tokens.append("counter")
+        elif leaf is None:
+            tokens.append(("named", place.name))
         else:
             # Where one of a shape has no role, none of that shape is told apart by its own.
             shape = squeezed(leaf.shape)
             tokens.append((shape, None if shape in vague else roles[leaf.name]))
-    found = symmetric([place.name for place in sides.places], tokens)
+    lanes = [kinds.get(split_name(place.name)[0], "") for place in sides.places] if kinds else ()
+    found = symmetric([place.name for place in sides.places], tokens, lanes)
     count = Counter(tokens)
     elsewhere = _left_over(leaf_of, named, sides)
     evidence: dict[str, Evidence] = {}
@@ -231,7 +237,7 @@ def _left_over(leaf_of: Mapping[str, Leaf], named: Sequence[Link], sides: Sides)
     return {squeezed(x.shape) for x in left if not is_counter(x)}
 
 
-def _question(new: Pairs, evidence: dict[str, Evidence], sides: Sides) -> Ambiguity:
+def _question(new: Pairs, evidence: dict[str, Evidence], *, counts: bool) -> Ambiguity:
     doubted = [(leaf, place) for leaf, place in new if evidence[place.name] is Evidence.SYMMETRIC]
     modules = list(dict.fromkeys(split_name(place.name)[0] or place.name for _, place in doubted))
     leaf, place = doubted[0]
@@ -239,8 +245,8 @@ def _question(new: Pairs, evidence: dict[str, Evidence], sides: Sides) -> Ambigu
         id="symmetric",
         question=(
             f"{counted(len(doubted), 'tensor')} could change places with equally shaped neighbours "
-            f"({', '.join(modules[:3])}{' ...' if modules[3:] else ''}), and no shape would tell: does the file list "
-            f"them in the target's order, {leaf.name} as {shown(place)} first?"
+            f"({', '.join(modules[:3])}{' ...' if modules[3:] else ''}), and no shape would tell: does the file "
+            f"{'count' if counts else 'list'} them in the target's order, {leaf.name} as {shown(place)} first?"
         ),
         options=(
             (IN_ORDER, "yes, file and target define these layers in one order"),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from inspector.keys.placing.about_weights import tells_about
+from inspector.checkpoint.level_words import tells_about
 from inspector.keys.placing.contradictions import (
     against_definition,
     are_siblings_at_the_top,

@@ -31,6 +31,8 @@ _KERAS = re.compile(
     r"dense|conv[123]d(_transpose)?|(depthwise_|separable_)conv[12]d|(batch|layer|group)_normalization|embedding|lstm"
     r"|gru|simple_rnn|multi_head_attention|prelu|p_re_lu"
 )
+# What Flax calls modules that nobody named, by their class, and what Haiku's MLP calls its layers: both count from 0.
+_FROM_ZERO = re.compile(r"([A-Z][A-Za-z]*[a-z][A-Za-z]*|linear)_(0|[1-9][0-9]{0,2})")
 # Shorter words are near too many others.
 _SHORTEST = 7
 
@@ -61,6 +63,11 @@ def unhidden(
                 done[says] = None
                 names = changed
         made.append(names)
+    for ours, theirs in ((0, 1), (1, 0)):
+        changed = _from_one(made[ours])
+        if changed != made[ours] and not any(_ZERO.search(name) for name in made[theirs]):
+            done["count from one what is counted from zero"] = None
+            made[ours] = changed
     spelled = _spelled_alike(made[0], made[1])
     if spelled != made[0] and len(set(spelled)) == len(spelled):
         done["put a misspelt word right"] = None
@@ -209,6 +216,33 @@ def _from_nothing(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
     for stem, numbers in groups.items():
         if sorted(numbers) == list(range(1, len(numbers) + 1)):
             made |= {f"{stem}_{n}": f"{stem}_{n + 1}" for n in numbers} | {stem: f"{stem}_1"}
+    return made
+
+
+# A module whose name ends in 0, and no number of a list.
+_ZERO = re.compile(r"[A-Za-z]_?0\.")
+
+
+def _from_one(names: Sequence[str]) -> list[str]:
+    """Conv_0, Conv_1 as Conv_1, Conv_2: norm_1 is the second there, and of two roles in a target that counts from 1."""
+    below: dict[tuple[str, str], set[int]] = {}
+    for name in names:
+        above, _, module = name.rpartition(".")[0].rpartition(".")
+        if found := _FROM_ZERO.fullmatch(module):
+            below.setdefault((above, found[1]), set()).add(int(found[2]))
+    rows = {row for row, numbers in below.items() if sorted(numbers) == list(range(len(numbers)))}
+    made = []
+    for name in names:
+        module, _, own = name.rpartition(".")
+        above, dot, last = module.rpartition(".")
+        found = _FROM_ZERO.fullmatch(last)
+        if found is None or (above, found[1]) not in rows:
+            made.append(name)
+        elif len(below[above, found[1]]) == 1:
+            # The only one of its class is none of several.
+            made.append(f"{above}{dot}{found[1]}.{own}")
+        else:
+            made.append(f"{above}{dot}{found[1]}_{int(found[2]) + 1}.{own}")
     return made
 
 

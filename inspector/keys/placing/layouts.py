@@ -9,7 +9,7 @@ for it, as far as the tensors of that name whose shapes do tell agree; else the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
 
@@ -39,8 +39,8 @@ class Elsewhere(Flag):
 
     IN_OUT: a name or a shape of a library that stores (in, out) and (h, w, in, out). KERNELS: the shape of a kernel
     shows that its axes are in another order. CONTAINER: another library's format, and so one writer for all of it.
-    NORM_WORDS: gamma and beta in modules called norms, as Keras and torch's first BERTs have them: a doubt that other
-    matrices of the file settle.
+    NORM_WORDS: gamma and beta in modules called norms, as Keras and torch's first BERTs have them. PATHS: slashes for
+    dots, or variables that end in :0. These two are doubts that other matrices of the file settle (`SETTLED`).
     """
 
     NOTHING = 0
@@ -48,8 +48,14 @@ class Elsewhere(Flag):
     KERNELS = auto()
     CONTAINER = auto()
     NORM_WORDS = auto()
+    PATHS = auto()
 
 
+# Doubts that there are no more once every matrix whose shape tells lies as torch has it.
+SETTLED = Elsewhere.NORM_WORDS | Elsewhere.PATHS
+
+
+_VARIABLE = re.compile(r":[0-9]+$")
 # Keras, Flax and TensorFlow 1 say kernel, Haiku and early TensorFlow w, TF-slim weights.
 _IN_OUT = frozenset({"kernel", "w", "W", "weights"})
 # Where transformers' GPT-2 and its kin have a Conv1D; an adapter beside them may borrow its names.
@@ -65,6 +71,7 @@ _EMBEDDING_LEAVES = frozenset({"embedding", "embeddings", "embedding_table"})
 _ROWS = re.compile(r"emb|wte|wpe|tok|vocab|word|pos|shared|table|lookup|code", re.IGNORECASE)
 # Tables and buffers: nobody multiplies by them, so no library turns them round.
 _TABLE = re.compile(r"pos|embed|mask|index|table|token|queue|bias|mean|var|buffer|grid|coords|anchor", re.IGNORECASE)
+_WEIGHT = re.compile(r"(^|_)weight(_|$)")
 # Names that no torch module writes: Keras and TensorFlow, Flax and Haiku, Paddle. gamma and beta are not among them:
 # torch's first BERTs and every layer scale have them.
 _MARKS = _IN_OUT | {
@@ -97,7 +104,7 @@ def _is_embedding(word: str) -> bool:
 
 def own_name(leaf: Leaf) -> tuple[str, str]:
     """(module, last name), also of what TensorFlow calls dense/kernel:0."""
-    return split_name(re.sub(r":[0-9]+$", "", leaf.name).replace("/", ".") if "/" in leaf.name else leaf.name)
+    return split_name(_VARIABLE.sub("", leaf.name).replace("/", ".") if "/" in leaf.name else leaf.name)
 
 
 def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
@@ -112,7 +119,9 @@ def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
         return Voucher.CONV1D
     if last in _IN_OUT and last != split_name(place.name)[1]:
         return Voucher.IN_OUT
-    known = last == split_name(place.name)[1] or re.search(r"(^|_)weight(_|$)", last)
+    own = split_name(place.name)[1]
+    # A layer's weight that becomes a parameter of its own: what that is multiplied from, nobody's name says.
+    known = last == own or (_WEIGHT.search(last) and (_WEIGHT.search(own) or _TABLE.search(own)))
     return Voucher.NOTHING if known else Voucher.OTHER
 
 
@@ -137,6 +146,15 @@ def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewh
         last == "gamma" and module in shifted and NORM_NAME.search(split_name(module)[1]) for module, last in names
     )
     return Elsewhere.NORM_WORDS if any(norms) else found
+
+
+def written_as_paths(names: Sequence[str], places: Iterable[Leaf]) -> Elsewhere:
+    """Slashes in most names, or variables' numbers, where the target has none: no torch module names itself so.
+
+    names: as the file has them.
+    """
+    paths = 2 * sum("/" in name or _VARIABLE.search(name) is not None for name in names) > len(names)
+    return Elsewhere.PATHS if paths and not any("/" in place.name for place in places) else Elsewhere.NOTHING
 
 
 def lies_as_torch(links: Iterable[tuple[Leaf, Leaf]]) -> bool:

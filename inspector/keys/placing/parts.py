@@ -19,8 +19,8 @@ _MASK = (1 << 64) - 1
 _DEEPEST = 32
 _LAYER = re.compile(r"(.*[^_])_(weight|bias)")
 # The weight of a layer in other libraries, where a module of one or two tensors has it.
-_WEIGHTS = frozenset({"weight", "kernel", "w", "embedding", "embeddings", "embedding_table"})
-_BIASES = frozenset({"bias", "b", "offset"})
+_WEIGHTS = frozenset({"weight", "weights", "kernel", "w", "embedding", "embeddings", "embedding_table"})
+_BIASES = frozenset({"bias", "biases", "b", "offset"})
 
 
 @dataclass(eq=False, slots=True)

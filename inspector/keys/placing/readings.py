@@ -116,27 +116,34 @@ def _projections_as_layers(side: Sequence[Leaf]) -> list[Leaf] | None:
 
 def _either_way(leaf: Leaf) -> Leaf:
     shape = squeezed(leaf.shape)
-    return Leaf(leaf.name, tuple(sorted(shape))) if shape is not None and len(shape) == 2 else leaf
+    return Leaf(leaf.name, tuple(sorted(shape))) if shape is not None and len(shape) >= 2 else leaf
 
 
 def _lie_otherwise(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
     """Whether the biases of one side say that its matrices are (in, out), and those of the other (out, in)."""
-    return {_shown_by_biases(leaves), _shown_by_biases(places)} == {True, False}
+    return {_lies_in_out(leaves), _lies_in_out(places)} == {True, False}
+
+
+def _lies_in_out(side: Sequence[Leaf]) -> bool:
+    """Where no bias shows it, as its names have it: what is asked of each tensor after that is another matter."""
+    shown = _shown_by_biases(side)
+    return any(split_name(leaf.name)[1] == "kernel" for leaf in side) if shown is None else shown
 
 
 def _shown_by_biases(side: Sequence[Leaf]) -> bool | None:
-    """Whether matrices of some name beside a bias are (in, out); None where none tells, or one name is of two minds."""
+    """Whether matrices and kernels of some name beside a bias have their outputs last; None where none tells, or one
+    name is of two minds."""
     there = {leaf.name: leaf.shape for leaf in side}
     ways: dict[str, set[bool]] = {}
     for leaf in side:
         shape = leaf.shape or ()
         module, last = split_name(leaf.name)
-        if len(shape) != 2 or shape[0] == shape[1] or not (last in ("w", "W") or last.endswith(("weight", "kernel"))):
+        if len(shape) < 2 or shape[0] == shape[-1] or not (last in ("w", "W") or last.endswith(("weight", "kernel"))):
             continue
         own = "b" if last in ("w", "W") else f"{last.removesuffix('weight').removesuffix('kernel')}bias"
         bias = there.get(f"{module}.{own}")
-        if bias in (shape[:1], shape[1:]):
-            ways.setdefault(last, set()).add(bias == shape[1:])
+        if bias in (shape[:1], shape[-1:]):
+            ways.setdefault(last, set()).add(bias == shape[-1:])
     # BERT's own code has kernels and, in its head, weights: each name lies in its own way.
     if not ways or any(len(found) > 1 for found in ways.values()):
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.keys.placing.by_order import Pairs, Sides
 from inspector.keys.placing.kinds import kind_of
-from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.roles import is_counter, is_other_quantity, roles_of
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import related_names
@@ -42,7 +42,9 @@ def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Qu
     goes = {leaf.name: place.name for leaf, place in order}
     extra = [x for x in sides.leaves if x.name not in ours and not is_counter(x)]
     empty = [x for x in sides.places if x.name not in theirs and not is_counter(x)]
-    pairs = [(leaf, place) for leaf, place in _pairs(extra, empty) if goes.get(leaf.name, place.name) == place.name]
+    pairs = [
+        (leaf, place) for leaf, place in _pairs(extra, empty, sides) if goes.get(leaf.name, place.name) == place.name
+    ]
     made: list[Link] = []
     held: list[Leaf] = []
     declined = False
@@ -60,19 +62,29 @@ def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Qu
     return Related(made, held, declined)
 
 
-def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> list[tuple[Leaf, Leaf]]:
+def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[tuple[Leaf, Leaf]]:
     """Each with the one of its shape that shares a word with it, where that has no other either."""
-    if len(extra) * len(empty) > 10_000:
+    if not extra or not empty or len(extra) * len(empty) > 10_000:
         return []
+    ours, theirs = (
+        dict(zip((x.name for x in side), roles_of(side), strict=True)) for side in (sides.leaves, sides.places)
+    )
+    # A matrix the other way round is one only where nothing of its own shape is there for either.
+    shapes = {leaf.shape for leaf in extra}, {place.shape for place in empty}
     fitting = [
         (leaf, place)
         for leaf in extra
         for place in empty
         if place.shape
-        and leaf.shape == place.shape
+        and (
+            leaf.shape == place.shape
+            or (_is_turned(leaf, place) and leaf.shape not in shapes[1] and place.shape not in shapes[0])
+        )
         and _words(leaf.name) & _words(place.name)
         # A weight norm's direction is no weight, though its name and shape are.
         and not is_part_of(leaf.name, place.name)
+        # A deviation is no variance, and a logarithm of one neither.
+        and not is_other_quantity(ours[leaf.name], theirs[place.name])
         and not is_part_of(place.name, leaf.name)
     ]
     return [
@@ -80,6 +92,13 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> list[tuple[Leaf, Lea
         for leaf, place in fitting
         if sum(one is leaf for one, _ in fitting) == 1 and sum(other is place for _, other in fitting) == 1
     ]
+
+
+def _is_turned(leaf: Leaf, place: Leaf) -> bool:
+    """Whether both are called weight and the one is the other turned round."""
+    ours, theirs = leaf.shape or (), place.shape or ()
+    own = leaf.name.rpartition(".")[2] == place.name.rpartition(".")[2] == "weight"
+    return own and len(ours) == 2 and ours == theirs[::-1]
 
 
 def _words(name: str) -> set[str]:
@@ -90,10 +109,13 @@ def _words(name: str) -> set[str]:
 
 def _question(leaf: Leaf, place: Leaf) -> Ambiguity:
     kind = kind_of(place)
+    alike = (
+        f"both are {kind}" if leaf.shape == place.shape else f"the shape of one is the other's turned round ({kind})"
+    )
     return Ambiguity(
         id=related_names.RULE.id,
         question=(
-            f"{leaf.name} has no place in the target, and {place.name} no tensor in the file; both are {kind}. Are "
+            f"{leaf.name} has no place in the target, and {place.name} no tensor in the file; {alike}. Are "
             "they one tensor under two names?"
         ),
         options=((SAME, "yes, one tensor under two names"), (OTHER, "no, they are something else")),

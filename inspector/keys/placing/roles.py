@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
@@ -37,6 +38,16 @@ _ROLES = {
     "logit_scale": "logarithm of an inverse temperature",
     "log_temperature": "logarithm of a temperature",
 }
+# What is worked out of a variance or a scale and is none: copied for one it would load and mean something else.
+_WORKED_OUT = re.compile(
+    r"(running_|moving_|saved_|batch_)?(?:(?P<logarithm>log_?)(?:var(iance)?|std|sigma|scale)"
+    r"|(?P<inverse>(inv|inverse|r|i)_?(var(iance)?|std(_?dev)?|sigma|scale)|riv|rsqrt|precision)"
+    r"|(?P<deviation>std(_?dev)?|stdev|sigma))"
+)
+_LOCATIONS = frozenset({"center", "loc", "location"})
+_DEVIATIONS = frozenset({"scale", "width", "spread"})
+# What such a number is called in a sentence.
+OTHER_QUANTITIES = ("logarithm", "inverse", "deviation", "mean")
 # Parts of a checkpoint that were trained beside the network, or in it and are not asked in evaluation.
 LOSSES = (
     r"(^|\.)(criterion|loss(es|_fn|_func)?|[a-z_]*metrics?"
@@ -60,21 +71,42 @@ def own_role(leaf: Leaf) -> str | None:
     return _role(leaf.name, frozenset())
 
 
-def roles_of(leaves: Sequence[Leaf]) -> list[str | None]:
-    """One role per leaf, None where the name does not say."""
-    names = {leaf.name for leaf in leaves}
+def roles_of(leaves: Sequence[Leaf], beside: Collection[Leaf] = ()) -> list[str | None]:
+    """One role per leaf, None where the name does not say. beside: what stands in the same file as well."""
+    names = {leaf.name for leaf in (*leaves, *beside)}
     return [_role(leaf.name, names) for leaf in leaves]
 
 
 def _role(name: str, names: Collection[str]) -> str | None:
     module, leaf = split_name(name)
     partner = _PARTNER.get(leaf)
-    if partner is not None and (f"{module}.{partner}" if module else partner) not in names:
+    beside = f"{module}." if module else ""
+    # Of what is taken off and divided by, neither is what a norm adds or multiplies by.
+    if leaf in _LOCATIONS:
+        return "mean"
+    if leaf in _DEVIATIONS and any(beside + other in names for other in _LOCATIONS):
+        return "deviation"
+    if partner is not None and beside + partner not in names:
         return None
     if leaf in _ROLES:
         return _ROLES[leaf]
+    if (worked_out := _worked_out(leaf)) is not None:
+        return worked_out
     # in_proj_weight, q_bias: the last word says it.
     return _ROLES.get(leaf.rpartition("_")[2]) if leaf.endswith(("_weight", "_bias")) else None
+
+
+@lru_cache(maxsize=4096)
+def _worked_out(last: str) -> str | None:
+    found = _WORKED_OUT.fullmatch(last)
+    return next((kind for kind in OTHER_QUANTITIES[:3] if found[kind]), None) if found is not None else None
+
+
+def is_other_quantity(ours: str | None, theirs: str | None) -> bool:
+    """Whether of two roles one is a quantity worked out of another, and the other is not that one."""
+    return (
+        ours != theirs and ours is not None and theirs is not None and not {ours, theirs}.isdisjoint(OTHER_QUANTITIES)
+    )
 
 
 def is_counter(leaf: Leaf) -> bool:

@@ -33,6 +33,24 @@ def stacks(root: Node) -> Iterator[Stack]:
             yield Stack(".".join((*node.path, stem)).rstrip("."), blocks)
 
 
+def side_by_side(stack: Stack) -> bool:
+    """Whether its blocks are copies of which none can follow another, as twin critics and the heads of an ensemble:
+    the first layer takes in, and the last one puts out, what no layer of theirs puts out or takes in."""
+    blocks = list(stack.blocks.values())
+    if len({block.signature for block in blocks}) != 1:
+        return False
+    # A table of positions is no layer.
+    shapes = [
+        leaf.shape
+        for name, leaf in blocks[0].walk()
+        if leaf.shape is not None and len(leaf.shape) > 1 and name.rpartition(".")[2] == "weight"
+    ]
+    if not shapes:
+        return False
+    ins, outs = {shape[1] for shape in shapes}, {shape[0] for shape in shapes}
+    return shapes[0][1] not in outs and shapes[-1][0] not in ins
+
+
 def is_block(node: Node) -> bool:
     """Whether it has as many tensors as the blocks that networks repeat, and is no single layer."""
     return node.size >= _LEAST

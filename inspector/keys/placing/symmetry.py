@@ -35,12 +35,14 @@ class _Part:
     parts: dict[str, _Part] = field(default_factory=dict)
 
 
-def symmetric(names: Sequence[str], tokens: Sequence[Hashable]) -> set[int]:
+def symmetric(names: Sequence[str], tokens: Sequence[Hashable], lanes: Sequence[Hashable] = ()) -> set[int]:
     """Positions of the tensors that could change places.
 
     names: the target's, in order. tokens: equal where two tensors could be exchanged for all that is known; a tensor
-    that its name has placed has a token of its own.
+    that its name has placed has a token of its own. lanes: of each tensor, where only the order within each is known
+    (`by_kind.py`), and not how they lie among each other.
     """
+    sequence = _Sequence(tokens, lanes or [0] * len(tokens))
     root = _Part(0, len(names))
     for i, name in enumerate(names):
         node = root
@@ -55,47 +57,81 @@ def symmetric(names: Sequence[str], tokens: Sequence[Hashable]) -> set[int]:
     while pending:
         part = pending.pop()
         pending.extend(child for child in part.parts.values() if child.parts)
-        for child, at in _elsewhere(part, tokens):
-            found.update(range(child.start, child.start + child.length), range(at, at + child.length))
+        found |= _moved(part, sequence)
     return found
 
 
-def _elsewhere(part: _Part, tokens: Sequence[Hashable]) -> list[tuple[_Part, int]]:
-    """Children with a start that another order of this module's children gives them, where the sequence reads the same.
+class _Sequence:
+    """The tokens, lane by lane. A place in it is one number for each lane."""
 
-    A child that stays where it is is not among them.
-    """
+    def __init__(self, tokens: Sequence[Hashable], lanes: Sequence[Hashable]) -> None:
+        self.tokens = tokens
+        numbers = {lane: n for n, lane in enumerate(dict.fromkeys(lanes))}
+        self._lanes: list[list[Hashable]] = [[] for _ in numbers]
+        self._positions: list[list[int]] = [[] for _ in numbers]
+        before = [0] * len(numbers)
+        # For each position, how many of each lane come before it.
+        self._before: list[State] = [tuple(before)]
+        for i, (token, lane) in enumerate(zip(tokens, lanes, strict=True)):
+            n = numbers[lane]
+            self._lanes[n].append(token)
+            self._positions[n].append(i)
+            before[n] += 1
+            self._before.append(tuple(before))
+
+    def place(self, position: int) -> State:
+        return self._before[position]
+
+    def after(self, child: _Part, at: State) -> State | None:
+        """Where the sequence goes on behind this child if it begins there; None where it does not read the same."""
+        starts, ends = self._before[child.start], self._before[child.start + child.length]
+        behind = tuple(place + end - start for place, start, end in zip(at, starts, ends, strict=True))
+        for lane, start, end, place, then in zip(self._lanes, starts, ends, at, behind, strict=True):
+            if lane[start:end] != lane[place:then]:
+                return None
+        return behind
+
+    def moved(self, child: _Part, at: State) -> set[int]:
+        """The positions that this child has and would have, in the lanes where these differ."""
+        starts, ends = self._before[child.start], self._before[child.start + child.length]
+        found: set[int] = set()
+        for positions, start, end, place in zip(self._positions, starts, ends, at, strict=True):
+            if start != place:
+                found.update(positions[start:end], positions[place : place + end - start])
+        return found
+
+
+def _moved(part: _Part, sequence: _Sequence) -> set[int]:
+    """What another order of this module's children brings elsewhere, where the sequence reads the same."""
     groups = _groups(part)
     if len(groups) < 2:
-        return []
+        return set()
     first: State = (0,) * len(groups)
     last: State = tuple(len(group) for group in groups)
-    ways: dict[State, list[tuple[_Part, int, State]]] = {}
-    pending = [(first, part.start)]
+    ways: dict[State, list[tuple[_Part, State, State]]] = {}
+    pending = [(first, sequence.place(part.start))]
     while pending:
         state, at = pending.pop()
         if state in ways:
             continue
         if len(ways) == _MOST_STATES:
-            alike = _alike(tokens, range(part.start, part.start + part.length))
-            return [(_Part(i, 1), i) for i in alike]
+            return _alike(sequence.tokens, range(part.start, part.start + part.length))
         ways[state] = []
         for i, group in enumerate(groups):
             if state[i] < len(group):
                 child = group[state[i]]
-                end = child.start + child.length
-                if tokens[child.start : end] == tokens[at : at + child.length]:
+                behind = sequence.after(child, at)
+                if behind is not None:
                     then = (*state[:i], state[i] + 1, *state[i + 1 :])
                     ways[state].append((child, at, then))
-                    pending.append((then, at + child.length))
+                    pending.append((then, behind))
     # Only what lies on a way to the end is an order that reads the same; more children are placed from state to state.
-    good, found = {last}, []
+    good, found = {last}, set()
     for state in sorted(ways, key=sum, reverse=True):
         for child, at, then in ways[state]:
             if then in good:
                 good.add(state)
-                if at != child.start:
-                    found.append((child, at))
+                found |= sequence.moved(child, at)
     return found
 
 

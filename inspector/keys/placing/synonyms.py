@@ -51,7 +51,8 @@ ROLES: tuple[Role, ...] = (
     ),
     Role(
         "query key value",
-        "qkv to_qkv qkv_proj wqkv c_attn in_proj query_key_value w_pack linear_qkv attn_qkv attn_in",
+        "qkv to_qkv qkv_proj wqkv kqv kvq qvk vqk vkq c_attn in_proj query_key_value w_pack linear_qkv attn_qkv"
+        " attn_in",
         f"{_TIMM}; lucidrains vit-pytorch; {_HF}: GPT-2, GPT-NeoX; torch MultiheadAttention; Megatron-LM; {_LLAMA_CPP}",
         "attn",
     ),
@@ -322,44 +323,6 @@ PARTS = frozenset(
     {"encoder", "decoder", "student", "teacher", "image", "text", "audio", "source", "target", "actor", "critic"}
     | {"generator", "discriminator", "coarse", "fine", "content", "style", "prior", "posterior", "user", "item"}
     | {"question", "context", "policy", "predictor", "projector", "head", "query", "key", "local", "global"}
-)
-
-# Words for what is done to a number: who writes another of them writes another number (`logit_scale`, `temperature`).
-QUANTITIES = frozenset(
-    [
-        "log",
-        "exp",
-        "logvar",
-        "logstd",
-        "std",
-        "variance",
-        "tau",
-        "temperature",
-        "temp",
-        "inv",
-        "inverse",
-        "sqrt",
-        "rsqrt",
-        "rstd",
-        "neg",
-        "reciprocal",
-        "beta",
-        "alpha",
-        "logit",
-        "grad",
-        "mask",
-        "momentum",
-        "velocity",
-        "delta",
-        "fisher",
-        "rho",
-        "square",
-        "squared",
-        "raw",
-        "decay",
-        "aux",
-        "domain",
-    ]
 )
 
 # Words of one side that go together without meaning the same: a U-Net's encoder goes down.

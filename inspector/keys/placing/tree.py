@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
@@ -163,6 +163,7 @@ def before_shared_end(names: Sequence[Path]) -> list[Path]:
     return [name[: len(name) - shared] for name in names]
 
 
+@lru_cache(maxsize=20_000)
 def exchanged(ours: str, theirs: str) -> tuple[Path, Path]:
     """What stands before the end that two dotted names share."""
     # Of most pairs one is the other's whole end.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from inspector.checkpoint.level_words import DERIVED
 from inspector.checkpoint.name_forms import shared_levels
-from inspector.checkpoint.nested import DERIVED, EMA_NAME
+from inspector.checkpoint.nested import EMA_NAME
 from inspector.keys.placing.tree import Leaf, Path, numbered, stands_around
 
 # Adapters, quantisers and pruning have names beside the layers that they change. A logit_scale changes none.

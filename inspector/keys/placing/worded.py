@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.by_order import Sides, counters, why_no_order
@@ -97,9 +97,11 @@ def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[L
 
     All layers whose modules are called the same are asked about once.
     """
-    groups: dict[tuple[tuple[Path, Path], ...], list[Doubt]] = {}
+    groups: dict[Hashable, list[Doubt]] = {}
     for doubt in found.doubts:
         groups.setdefault(_called(doubt), []).append(doubt)
+    rests = [doubts[0] for doubts in groups.values() if doubts[0].left_over]
+    rest = _question_left_over(rests, alone=len(rests) == len(groups)) if rests else None
     links = list(found.links)
     chosen: dict[str, None] = {}
     held: list[Leaf] = []
@@ -112,7 +114,8 @@ def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[L
         names = tables[0]
         if any(sorted(set(table)) != sorted(names) for table in tables):
             return None
-        answer = questions.ask(_question(doubts[0], names), place=_place(doubts[0]))
+        question = rest if doubts[0].left_over and rest is not None else _question(doubts[0], names)
+        answer = questions.ask(question, place=_place(doubts[0]))
         for way, table in zip(ways, tables, strict=True):
             if answer is None:
                 held += [leaf for leaf, _ in way[0] or ()]
@@ -124,22 +127,20 @@ def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[L
     return [replace(x, evidence=Evidence.CHOSEN) if x.source.name in chosen else x for x in made], held
 
 
-def _called(doubt: Doubt) -> tuple[tuple[Path, Path], ...]:
-    return tuple(
-        (ours.path[-1:], ours_place) for (ours, _), ours_place in zip(sorted_by_name(doubt), _ends(doubt), strict=True)
-    )
-
-
-def _ends(doubt: Doubt) -> list[Path]:
-    return sorted(theirs.path[-1:] for _, theirs in doubt.choices[0])
+def _called(doubt: Doubt) -> Hashable:
+    """Equal for the doubts of all layers whose modules are called the same."""
+    first = sorted_by_name(doubt)
+    ends = sorted(theirs.path[-1:] for _, theirs in first)
+    return doubt.left_over, tuple((ours.path[-1:], end) for (ours, _), end in zip(first, ends, strict=True))
 
 
 def _template(path: Sequence[str]) -> str:
-    return re.sub(r"(?<![A-Za-z_0-9])[0-9]+(?=\.)", "N", ".".join(path))
+    """With N for the numbers of layers: blocks.3.norm1, encoder_layer_3.norm1."""
+    return re.sub(r"(?<![A-Za-z0-9])[0-9]+(?=\.)", "N", ".".join(path))
 
 
 def _place(doubt: Doubt) -> str:
-    return " or ".join(_template(ours.path) for ours, _ in sorted_by_name(doubt))
+    return " or ".join(dict.fromkeys(_template(ours.path) for ours, _ in sorted_by_name(doubt)))
 
 
 def _own(pair: tuple[Part, Part]) -> Path:
@@ -157,10 +158,8 @@ def _option(choice: Choice) -> str:
 
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     first = sorted_by_name(doubt)
-    if doubt.left_over:
-        return _question_left_over(first)
-    ours = " and ".join(_template(part.path) for part, _ in first)
-    theirs = " and ".join(_template(part.path) for _, part in first)
+    ours = " and ".join(dict.fromkeys(_template(part.path) for part, _ in first))
+    theirs = " and ".join(dict.fromkeys(_template(part.path) for _, part in first))
     options = [
         (name, ", ".join(f"{one.path[-1]} is {other.path[-1]}" for one, other in sorted(choice, key=_own)))
         for name, choice in zip(names, doubt.choices, strict=True)
@@ -174,14 +173,31 @@ def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     )
 
 
-def _question_left_over(pairs: Sequence[tuple[Part, Part]]) -> Ambiguity:
-    ours, theirs = exchanged(".".join(pairs[0][0].path), ".".join(pairs[0][1].path))
-    one, other = (_template(path) for path in (ours or pairs[0][0].path, theirs or pairs[0][1].path))
+# What is left over is asked about as one, and by itself where something else is asked about as well.
+_LEFT_OVER = f"{other_words.RULE.id}:left-over"
+
+
+def _question_left_over(doubts: Sequence[Doubt], *, alone: bool) -> Ambiguity:
+    """One question for all that has other words on both sides and nothing else left for it."""
+    said = []
+    for doubt in doubts:
+        pairs = sorted_by_name(doubt)
+        ours, theirs = exchanged(".".join(pairs[0][0].path), ".".join(pairs[0][1].path))
+        said.append((_template(ours or pairs[0][0].path), _template(theirs or pairs[0][1].path), _kind(pairs)))
+    one, other, kind = said[0]
+    if len(said) == 1:
+        return Ambiguity(
+            id=other_words.RULE.id if alone else _LEFT_OVER,
+            question=f'"{one}" is left over in the file and "{other}" in the target, of one shape{kind}, and their '
+            "names do not say that they are one. Are they?",
+            options=((SAME, f"yes, {one} is {other}"), (LEAVE_OUT, "no, or not known: leave it out")),
+        )
+    listed = "; ".join(f'"{ours}" and "{theirs}"{kind}' for ours, theirs, kind in said)
     return Ambiguity(
-        id=other_words.RULE.id,
-        question=f'"{one}" is left over in the file and "{other}" in the target, of one shape{_kind(pairs)}, and their '
-        "names do not say that they are one. Are they?",
-        options=((SAME, f"yes, {one} is {other}"), (LEAVE_OUT, "no, or not known: leave it out")),
+        id=other_words.RULE.id if alone else _LEFT_OVER,
+        question=f"{len(said)} are left over in the file and as many in the target, pair by pair of one shape: "
+        f"{listed}. Their names do not say that they are one. Is each of them?",
+        options=((SAME, "yes, each is the other"), (LEAVE_OUT, "no, or not known: leave them out")),
     )
 
 

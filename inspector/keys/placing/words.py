@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from inspector.checkpoint.level_words import ASIDE_WORDS, QUANTITY_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.synonyms import (
     AT_THE_TOP,
@@ -19,7 +20,6 @@ from inspector.keys.placing.synonyms import (
     MOST_SEGMENTS,
     OPPOSITES,
     PARTS,
-    QUANTITIES,
     ROLES,
     WORDS,
 )
@@ -39,30 +39,10 @@ SAME_NUMBER = 0.75
 BESIDE_EACH_OTHER = 1.25
 CONTRADICTION = -4.0
 
-# Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average,
-# an optimizer's state, or one part of what it is called after (`fc2_momentum`, `old_fc2`, `d_fc2`, `v_proj`).
-_ASIDE = frozenset(
-    {"sq", "old", "prev", "previous", "best", "ema", "swa", "swag", "shadow", "copy", "clone", "avg", "averaged"}
-    | {
-        "average",
-        "orig",
-        "original",
-        "backup",
-        "bak",
-        "diff",
-        "update",
-        "updates",
-        "init",
-        "initial",
-        "mean",
-        "teacher",
-    }
-    | {"target", "slow", "lagged", "polyak", "ref", "reference", "d", "m", "v", "dw", "db", "moment", "exp"}
-    | {"min", "max", "query", "key", "value", "noise", "snapshot", "saved", "step", "hessian", "var", "snap", "cache"}
-)
-
 # Fewer letters are no beginning of a word, and what is a word itself cuts no other short.
 _SHORTEST_CUT = 3
+# From here on a letter makes no other word.
+_LONG_ENOUGH = 6
 _KNOWN = frozenset(WORDS.values())
 _INSIDE = {role.id: role.inside for role in ROLES}
 
@@ -169,7 +149,7 @@ def _in_place(found: frozenset[str], before: Path, path: Path) -> frozenset[str]
 @lru_cache(maxsize=50_000)
 def relation(one: Reading, other: Reading) -> float:
     """Points for being two names of one part: 0 where neither says anything about it, below 0 where it is excluded."""
-    if (one.words & QUANTITIES) != (other.words & QUANTITIES) or _aside(one, other):
+    if (one.words & QUANTITY_WORDS) != (other.words & QUANTITY_WORDS) or _aside(one, other):
         return CONTRADICTION
     score = 0.0
     if one.words and one.words == other.words:
@@ -195,7 +175,9 @@ def _aside(one: Reading, other: Reading) -> bool:
     """Whether one is called as the other is, with a word more that makes it something beside it: fc2_momentum, fc2."""
     more = one.words ^ other.words
     common = one.words & other.words
-    return bool(more and common) and more <= _ASIDE and not _beside(one.words | one.above, other.words | other.above)
+    return (
+        bool(more and common) and more <= ASIDE_WORDS and not _beside(one.words | one.above, other.words | other.above)
+    )
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
@@ -240,6 +222,22 @@ _OF_THE_WHOLE = (
     "diffusion",
 )
 _NO_PART = EMPTY | {word for name in (*WRAPPER_SEGMENTS, *" ".join(_OF_THE_WHOLE).split()) for word in words_of(name)}
+
+
+def is_no_part(word: str) -> bool:
+    """Whether a level of this word says that a whole network is meant, or nothing."""
+    return word in EMPTY or (len(word) > 1 and word in _NO_PART and word not in ("attn", "mlp"))
+
+
+def is_spelled_like(one: str, other: str) -> bool:
+    """Whether two words are one with a letter more, less or another, or cut short: mutihead, adv for advantage."""
+    short, long = sorted((one, other), key=len)
+    if _cut(one, other):
+        return True
+    if len(short) < _LONG_ENOUGH or len(long) - len(short) > 1:
+        return False
+    at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    return short[at:] == long[at + 1 :] or (len(short) == len(long) and short[at + 1 :] == long[at + 1 :])
 
 
 def is_another_part(ours: Path, theirs: Path) -> bool:

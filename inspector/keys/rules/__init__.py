@@ -13,6 +13,7 @@ from inspector.keys.rules import (
     channels_last,
     children_by_number,
     computed_buffers,
+    exchanged_levels,
     extra_tensors,
     fewer_positions,
     first_convolution,
@@ -61,6 +62,7 @@ from inspector.keys.rules import (
 from inspector.keys.rules.entry import Rule
 
 RULES: tuple[Rule, ...] = (
+    exchanged_levels.RULE,
     other_library.RULE,
     inverted_residuals.RULE,
     flax_collections.RULE,

@@ -127,9 +127,8 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
             yield link, order or axes
     elif vouched or left.elsewhere:
         ways = [(link, orders_of([link])) for link in plain]
-        if (vouched or left.elsewhere in (Elsewhere.CONTAINER, Elsewhere.NORM_WORDS)) and not all(
-            orders for _, orders in ways
-        ):
+        weak = left.elsewhere in (Elsewhere.CONTAINER, Elsewhere.NORM_WORDS, Elsewhere.PATHS)
+        if (vouched or weak) and not all(orders for _, orders in ways):
             return  # one of them is as torch has it, and none otherwise
         for link, orders in ways:
             if not vouched and left.elsewhere is Elsewhere.IN_OUT:

@@ -59,10 +59,10 @@ _SWIN = (
     r"(^|\.)features\.0\.reduction\.weight$",
 )
 _END = r"\.(weight|bias|kernel)$"
-_LETTERS = "qkv|kqv|kvq|qvk|vqk|vkq"
+LETTERS = "qkv|kqv|kvq|qvk|vqk|vkq"
 WHOLE = re.compile(
     rf"(^|\.)(in_proj_(weight|bias)$|(in_proj|c_attn|W_pack|query_key_value|key_query_value|query_value_key"
-    rf"|(\w+_)?(w|to_?)?({_LETTERS})(_\w+)?){_END})",
+    rf"|(\w+_)?(w|to_?)?({LETTERS})(_\w+)?){_END})",
     re.IGNORECASE,
 )
 _PAIRS = re.compile(rf"(^|\.)((\w+_)?(w|to_?|c_)?(kv|vk)(_\w+)?|key_value|query_free_kv){_END}", re.IGNORECASE)
@@ -93,7 +93,7 @@ _VIT = r"(^|\.)patch_embed\.proj\.weight$"
 def letters_of(name: str) -> str:
     """The order that the whole's own name claims: "kqv" of to_kqv.weight."""
     own = re.sub(r"[._](weight|bias|kernel)$", "", name).rpartition(".")[2].lower()
-    found = re.search(rf"({_LETTERS})", own)
+    found = re.search(rf"({LETTERS})", own)
     return _NAMES.get(own) or (found[1] if found else "")
 
 

@@ -10,20 +10,24 @@ Megatron-LM core/transformer/attention.py; InternLM2 modeling_internlm2.py; guid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.provenance import shapes_of_names
 from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
-from inspector.keys.rules.fused_attention import WHOLE, letters_of, proves_order
-from inspector.keys.rules.inner_order import AS_IT_IS, by_order, leaves_of_file
+from inspector.keys.rules.fused_attention import LETTERS, WHOLE, letters_of, proves_order
+from inspector.keys.rules.inner_order import AS_IT_IS, leaves_of_file
 from inspector.keys.rules.stacked import Around, heads
 from inspector.units import counted
 
 FUSED_ORDER, OTHERWISE = "fused-order", "otherwise"
+_PARTS = {"q": "query", "k": "key", "v": "value"}
 # Names that several codes use for several orders.
 _SEVERAL = frozenset({"query_key_value", "linear_qkv", "wqkv", "mixed_qkv"})
+# A parameter of its own has no module's name around it.
+_WHOLE = re.compile(rf"{WHOLE.pattern}|(^|\.)(w_?|to_?)?({LETTERS})$", re.IGNORECASE)
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
@@ -42,7 +46,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         fixed = rows % 3 != 0 or turned
         # Asked is of the side whose name is known for several orders, else of the one that nothing around it proves.
         in_file = _has_several(ours) or not (_has_several(theirs) or _is_proved(links[0].source.name, file, turned))
-        question = _question(links, ours if in_file else theirs, rows, in_file=in_file, fixed=fixed)
+        own, other = (ours, theirs) if in_file else (theirs, ours)
+        question = _question(links, own, _letters(other), rows, in_file=in_file, fixed=fixed)
         answer = left.questions.ask(question)
         if answer in (None, AS_IT_IS):
             # While it is asked, the plan is open.
@@ -50,7 +55,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         if answer == OTHERWISE:
             yield from (_left_out(link) for link in links)
             continue
-        order = _order(str(answer))
+        order = _order(str(answer), _letters(theirs if in_file else ours))
         runs = order if in_file else [order.index(at) for at in range(len(order))]
         for link in links:
             says = f"The {'file' if in_file else 'target'} has query, key and value as {answer}."
@@ -58,15 +63,15 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
 
 
-def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixed: bool) -> Ambiguity:
+def _question(links: Sequence[Link], own: str, usual: str, rows: int, *, in_file: bool, fixed: bool) -> Ambiguity:
+    """usual: the order that the other side's name claims."""
     side, other = (FILE, TARGET) if in_file else (TARGET, FILE)
     options = [(AS_IT_IS, f"as in the {other}: change nothing")]
     letters = _letters(own)
-    if letters != "qkv" and not fixed:
-        said = ", ".join({"q": "query", "k": "key", "v": "value"}[letter] for letter in letters)
-        options.append((letters, f"{said} below each other"))
+    if letters != usual and not fixed:
+        options.append((letters, f"{', '.join(_PARTS[letter] for letter in letters)} below each other"))
     # Transposed beside it, or fewer heads of key and value: no step does both.
-    if not fixed:
+    if not fixed and usual == "qkv":
         for number in heads(((rows // 3,),)):
             size = rows // 3 // number
             options.append((f"{number}-heads", f"head by head, {number} heads of {size} rows each"))
@@ -77,8 +82,8 @@ def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixe
         question=(
             f"{counted(len(links), 'tensor')} of query, key and value ({first.source.name} first) become "
             f"{_own(first.target.name)}. Codes that write {own} do not agree on the order of its rows, and no shape "
-            f"shows it; each loads. How does the {side} have them, if the {other} has query, key and value below each "
-            "other?"
+            f"shows it; each loads. How does the {side} have them, if the {other} has "
+            f"{_PARTS[usual[0]]}, {_PARTS[usual[1]]} and {_PARTS[usual[2]]} below each other?"
         ),
         options=tuple(options),
         side=side,
@@ -87,7 +92,8 @@ def _question(links: Sequence[Link], own: str, rows: int, *, in_file: bool, fixe
 
 def _is_renamed(link: Link) -> bool:
     ours, theirs = link.source.name, link.target.name
-    return _own(ours) != _own(theirs) and not by_order(link) and bool(WHOLE.search(ours) and WHOLE.search(theirs))
+    # Brought together by order alone, too: that says where a matrix goes, and nothing of its rows.
+    return _own(ours) != _own(theirs) and bool(_WHOLE.search(ours) and _WHOLE.search(theirs))
 
 
 def _around(names: Iterable[str], *, in_target: bool) -> Around:
@@ -114,7 +120,8 @@ def _has_several(own: str) -> bool:
 def _own(name: str) -> str:
     """query_key_value of layers.0.query_key_value.weight, in_proj of in_proj_bias."""
     own = name.removesuffix("_weight").removesuffix("_bias")
-    return own.rpartition(".")[2] if own != name else name.rpartition(".")[0].rpartition(".")[2]
+    is_bare = own != name or not name.endswith((".weight", ".bias", ".kernel"))
+    return own.rpartition(".")[2] if is_bare else name.rpartition(".")[0].rpartition(".")[2]
 
 
 def _letters(own: str) -> str:
@@ -134,12 +141,12 @@ def _left_out(link: Link) -> Step:
     )
 
 
-def _order(answer: str) -> list[int]:
-    """Which run of rows of this order stands in each place of query, key, value below each other."""
+def _order(answer: str, usual: str) -> list[int]:
+    """Which run of rows of this order stands in each place of the usual one's parts below each other."""
     number, _, kind = answer.partition("-")
     if kind == "heads":
         return [head * 3 + part for part in range(3) for head in range(int(number))]
-    return [answer.index(letter) for letter in "qkv"]
+    return [answer.index(letter) for letter in usual]
 
 
 RULE = Rule(

@@ -1,5 +1,5 @@
-"""kernel or w where the target's linear or convolution says weight, embedding where its embedding does: names of Keras,
-Flax, MindSpore and GPT-2's first release.
+"""kernel, w or weights where the target's linear or convolution says weight, embedding where its embedding does: names
+of Keras, Flax, MindSpore, TF-slim and GPT-2's first release.
 
 Fires only in a module that has exactly that one name for its matrix on either side. Such files are usually stored the
 other way round as well, which is another rule's matter: here the number of elements must agree, and no more. A
@@ -16,8 +16,8 @@ from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitution
 
 _TABLES = ("embedding", "embeddings", "embedding_table")
-_NAMES = ("kernel", "w", "W", *_TABLES)
-_BIASES = ("b",)
+_NAMES = ("kernel", "w", "W", "weights", *_TABLES)
+_BIASES = ("b", "biases")
 
 
 def _links(pair: Pair) -> Iterator[Link]:

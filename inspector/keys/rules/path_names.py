@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from inspector.keys.placing.about_weights import is_about_weights
+from inspector.checkpoint.level_words import is_about_weights
 from inspector.keys.placing.hidden_words import dotted
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost

@@ -24,10 +24,9 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     there = {link.target.name for link in left.settled}
     if not missing or set(missing) != wanted or any(split_name(x.name)[1] in _VALUES for x in left.extra):
         return  # some are there: the file is a part, or another network's
-    if any(
-        x.shape == place.shape and _of_the_norm(x.name, name) for x in left.extra for name, place in missing.items()
-    ):
-        return
+    norms = {(split_name(name)[0], place.shape) for name, place in missing.items()}
+    if any((split_name(x.name)[0], x.shape) in norms and _is_statistic(x.name) for x in left.extra):
+        return  # a statistic of the same module under another name: bn.std
     weights = {t.name for t in left.target.tensors if split_name(t.name)[1] == "weight"}
     for name, place in missing.items():
         module, _ = split_name(name)
@@ -48,10 +47,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         )
 
 
-def _of_the_norm(name: str, place: str) -> bool:
-    """Whether a tensor without a place is a statistic of the same module under another name: bn.std."""
-    (module, last), (norm, _) = split_name(name), split_name(place)
-    return module == norm and not _STATISTICS.isdisjoint(words_of(last))
+def _is_statistic(name: str) -> bool:
+    return not _STATISTICS.isdisjoint(words_of(split_name(name)[1]))
 
 
 RULE = Rule(

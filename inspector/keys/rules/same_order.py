@@ -14,7 +14,8 @@ RULE = Rule(
     title="Same order",
     says=(
         "Places tensors by their position where names say nothing and the whole sequence of roles and shapes agrees; "
-        "not for files that are sorted or whose format does not keep the order. Needs `--accept`."
+        "not for files that are sorted or whose format does not keep the order, unless layers are counted kind by kind "
+        "(`conv2d_7`, `dense_3`). Needs `--accept`."
     ),
     cost=Cost.LOSSLESS,
     done="{tensors} {are} placed by order alone",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from inspector.keys.placing.layouts import Elsewhere, Voucher, is_weight, may_be_table, own_name, voucher_of
+from inspector.keys.placing.layouts import SETTLED, Voucher, is_weight, may_be_table, own_name, voucher_of
 from inspector.keys.placing.provenance import is_from_the_right
 from inspector.keys.placing.roles import own_role, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
@@ -91,7 +91,7 @@ Kind = tuple[Voucher, str]
 def shown_ways(left: Leftovers) -> dict[Kind, set[bool]]:
     """By kind of name: whether matrices whose shapes tell lie the other way round, or not, or both."""
     ways: dict[Kind, set[bool]] = {}
-    matrices = [x for x in left.settled if _is_oblong(x) and _is_matrix(x)]
+    matrices = [x for x in left.settled if _is_oblong(x) and is_weight(x.target)]
     matrices += [x for x in left.reshaped if _is_oblong(x) and is_turned(x)]
     for link in matrices:
         ways.setdefault(_kind(link), set()).add(is_turned(link))
@@ -135,13 +135,32 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
         return False
     if _proves_turned(voucher, ways, left):
         return True
+    if voucher is Voucher.NOTHING and _is_torn(link, left):
+        ways = {is_turned(x) for x in (*left.settled, *left.reshaped) if _is_torn(x, left) and _is_oblong(x)}
+        return ways != {False} and _ask_square(link, left) == TRANSPOSED
     if voucher is Voucher.NOTHING and (not left.elsewhere or _proves_torch(ways, left)):
         return False
-    if left.elsewhere is Elsewhere.NORM_WORDS and set().union(*shown.values()) == {False}:
-        return False  # torch's first BERTs: every matrix whose shape tells lies as torch has it
+    if left.elsewhere and not left.elsewhere & ~SETTLED and set().union(*shown.values()) == {False}:
+        return False  # torch's first BERTs, a torch model's names as paths
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
     return _ask_square(link, left) == TRANSPOSED
+
+
+def _is_torn(link: Link, left: Leftovers) -> bool:
+    """Whether a weight leaves the bias that it had beside it: conv1.weight to conv1.lin.weight, conv1.bias stays.
+
+    In the file it is then no linear layer's but a parameter of its own, as PyG's graph convolutions had, (in, out).
+    """
+    (module, leaf), (place, own) = split_name(link.source.name), split_name(link.target.name)
+    if module == place or leaf != "weight" or own != "weight" or not _is_matrix(link):
+        return False
+    bias = next((x for x in left.settled if x.source.name == f"{module}.bias"), None)
+    return (
+        bias is not None
+        and split_name(bias.target.name)[0] != place
+        and place.startswith(f"{split_name(bias.target.name)[0]}.")
+    )
 
 
 def _is_layer(link: Link, left: Leftovers) -> bool:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
+from inspector.checkpoint.level_words import is_about_weights
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.about_weights import is_about_weights
 from inspector.keys.placing.tree import Node, is_most, numbered, overlap
 from inspector.keys.report import Cost, RuleUse
 from inspector.keys.rules.entry import OWN_LEAVES, Move, Pair, Phrase, Renames, Route, Rule, substitution

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
+import pytest
 import torch
 
 from inspector.keys.apply import apply_plan
@@ -115,3 +118,30 @@ def test_timms_and_torchs_names_prove_one_order(saved, target_of):
     assert "fused-order" not in [q.id for q in report.plan.ambiguities]
     made = _made(checkpoint, report)
     assert torch.equal(made["blocks.1.attn.in_proj_weight"], values["blocks.1.attn.qkv.weight"])
+
+
+@pytest.mark.parametrize(("ours", "theirs"), list(permutations(("qkv", "kqv", "vkq"), 2)))
+@pytest.mark.parametrize("end", [".weight", ""])
+def test_letters_on_either_side_are_asked_about_by_words_and_by_order(ours, theirs, end, saved, target_of):
+    """The oracle: each part cut out of the file's matrix by its own letter, and put together as the target's spell."""
+    file, goal = (
+        {f"layers.{i}.{own}{end}": (3 * WIDTH, WIDTH) for i in (0, 1)}
+        | {f"layers.{i}.proj.weight": (WIDTH, WIDTH) for i in (0, 1)}
+        for own in (ours, theirs)
+    )
+    checkpoint, values = _saved(saved, file)
+    asked = diagnose(checkpoint, target_of(goal))
+    assert [q.id for q in asked.plan.ambiguities] == ["fused-order"] and not asked.plan.complete
+    letters = next(x for x in dict(asked.plan.ambiguities[0].options) if x in (ours, theirs))
+    made = _made(checkpoint, diagnose(checkpoint, target_of(goal), choose={"fused-order": letters}))
+    parts = dict(zip(ours, values[f"layers.1.{ours}{end}"].chunk(3), strict=True))
+    assert torch.equal(made[f"layers.1.{theirs}{end}"], torch.cat([parts[letter] for letter in theirs]))
+
+
+def test_an_order_of_the_names_says_nothing_of_the_rows(saved, target_of):
+    """Placed by order, which the user accepts, a matrix is asked about all the same."""
+    file = {f"a{i}.kqv_mix.weight": (3 * WIDTH, WIDTH) for i in (0, 1)} | {"b.weight": (WIDTH, 5)}
+    goal = {f"first_{i}.qkv.weight": (3 * WIDTH, WIDTH) for i in (0, 1)} | {"second.weight": (WIDTH, 5)}
+    checkpoint, _ = _saved(saved, file)
+    asked = diagnose(checkpoint, target_of(goal), accept=["same-order"])
+    assert asked.plan is None or not asked.plan.complete

@@ -267,3 +267,56 @@ def test_a_count_that_moved_into_the_word_stays_the_count(file_of, target_of):
     truth = {re.sub(r"stem\.(conv|bn)(\d)", r"block\2.\1", name): name for name in goal}
     plan = diagnose(file_of({new: goal[old] for new, old in truth.items()}), target_of(goal)).plan
     assert plan.complete and moved(plan) == truth
+
+
+def own_words_of_a_transformer(depth=3):
+    """(torchvision's names, another author's): words in common for half of it, and one of its own for three layers."""
+    theirs = {"ln_1": "norm_a", "ln_2": "norm_b", "self_attention.out_proj": "mixer.merge"}
+    theirs |= {"self_attention.in_proj_": "mixer.qkv.", "mlp.0": "ff.up", "mlp.3": "ff.down"}
+    theirs |= {"encoder.layers.encoder_layer_": "blocks.", "encoder.ln": "final", "heads.head": "cls"}
+    theirs |= {"conv_proj": "stem", "class_token": "token", "encoder.pos_embedding": "position"}
+    net = {"class_token": (1, 1, 16), "conv_proj.weight": (16, 3, 4, 4), "conv_proj.bias": (16,)}
+    net |= {"encoder.pos_embedding": (1, 5, 16)}
+    for n in range(depth):
+        at = f"encoder.layers.encoder_layer_{n}."
+        sizes = {
+            "ln_1": (16,),
+            "self_attention.out_proj": (16, 16),
+            "ln_2": (16,),
+            "mlp.0": (64, 16),
+            "mlp.3": (16, 64),
+        }
+        net |= {f"{at}self_attention.in_proj_weight": (48, 16), f"{at}self_attention.in_proj_bias": (48,)}
+        for name, size in sizes.items():
+            net |= {f"{at}{name}.weight": size, f"{at}{name}.bias": size[:1]}
+    net |= {"encoder.ln.weight": (16,), "encoder.ln.bias": (16,), "heads.head.weight": (7, 16), "heads.head.bias": (7,)}
+    made = {}
+    for name in net:
+        made[name] = name
+        for ours, other in theirs.items():
+            made[name] = made[name].replace(ours, other)
+    return net, made
+
+
+def test_what_is_left_over_is_one_question_whatever_the_layers_are_called(file_of, target_of):
+    net, truth = own_words_of_a_transformer()
+    ours = file_of({name: net[name] for name in sorted(net)})
+    goal = target_of({truth[name]: shape for name, shape in net.items()})
+    asked = {question.id: question for question in diagnose(ours, goal).plan.ambiguities}
+    assert list(asked) == ["other-words", "other-words:left-over", "fused-order"]
+    rest = asked["other-words:left-over"]
+    pairs = (
+        '"encoder.ln" and "final"',
+        '"conv_proj" and "stem"',
+        '_N.self_attention.out_proj" and "blocks.N.mixer.merge"',
+    )
+    assert all(pair in rest.question for pair in pairs) and len(rest.places) == 3
+    answers = {
+        "other-words": "norm_a,norm_b",
+        "other-words:left-over": "same",
+        "fused-order": asked["fused-order"].options[0][0],
+    }
+    plan = diagnose(ours, goal, choose=answers).plan
+    assert plan.complete and {s.source: s.target for s in plan.steps} == truth
+    one = diagnose(ours, goal, choose=answers | {rest.at(rest.places[0]): "leave-out"})
+    assert one.plan is None or not one.plan.complete

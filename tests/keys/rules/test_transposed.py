@@ -249,3 +249,69 @@ def test_a_kernel_of_torchs_shape_takes_the_word_from_its_librarys_names(file_of
     assert alone.complete and permuted(alone) == {"fc.weight"}
     plan = diagnose(file_of(ours | {"a.kernel": (8, 3, 2, 2)}), target_of(goal)).plan
     assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
+
+
+@pytest.mark.parametrize("spelling", ["{}", "net/{}", "{}:0", "params/{}"])
+@pytest.mark.parametrize("oblong", [None, False, True])
+def test_square_weights_under_paths_are_told_by_the_others_or_asked_about(spelling, oblong, file_of, target_of):
+    """dense/weight of a framework that stores (in, out), as Paddle's: nothing but other matrices tells how it lies."""
+    goal = {f"fc{n}.{own}": shape for n in (1, 2) for own, shape in (("weight", (12, 12)), ("bias", (12,)))}
+    if oblong is not None:
+        goal |= {"out.weight": (3, 12), "out.bias": (3,)}
+    file = {spelling.format(name.replace(".", "/")): shape for name, shape in goal.items()}
+    if oblong:
+        file = {name: (12, 3) if shape == (3, 12) else shape for name, shape in file.items()}
+    report = diagnose(file_of(file), target_of(goal))
+    asked = [question.id for question in report.plan.ambiguities]
+    assert asked == ([] if oblong is False else ["transposed"])
+    if asked:
+        done = diagnose(file_of(file), target_of(goal), choose={"transposed": "transposed"}).plan
+        assert done.complete and {s.target for s in done.steps if s.axes == (1, 0)} >= {"fc1.weight", "fc2.weight"}
+
+
+@pytest.mark.parametrize("bare", ["proj", "W", "kernel", "in_proj"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_square_layer_that_becomes_a_parameter_of_its_own_is_asked_about(bare, backwards, saved, target_of):
+    """nn.Linear multiplies by its weight turned round, `x @ proj` does not."""
+    rest = {"fc.weight": (9, 4), "fc.bias": (9,)}
+    inside = f"proj.{bare}" if bare in ("W", "kernel") else bare
+    sides = rest | {f"{bare if bare == inside else 'proj'}.weight": (6, 6)}, rest | {inside: (6, 6)}
+    ours, theirs = reversed(sides) if backwards else sides
+    checkpoint = saved({name: torch.randn(shape) for name, shape in ours.items()})
+    report = diagnose(checkpoint, target_of(theirs))
+    answers = {}
+    for question, answer in (("related-names", "same"), ("transposed", "transposed")):
+        assert not report.plan.complete
+        answers |= {question: answer} if question in [q.id for q in report.plan.ambiguities] else {}
+        report = diagnose(checkpoint, target_of(theirs), choose=answers)
+    assert "transposed" in answers
+    plan = diagnose(checkpoint, target_of(theirs), choose=answers).plan
+    place = (set(theirs) - set(rest)).pop()
+    assert plan.complete and permuted(plan) == {place}
+
+
+def test_a_layers_weight_among_others_whose_shapes_tell_is_not_asked_about(file_of, target_of):
+    ours = {"a.proj.weight": (9, 4), "b.proj.weight": (6, 6)}
+    plan = diagnose(file_of(ours), target_of({"a.proj": (9, 4), "b.proj": (6, 6)})).plan
+    assert "transposed" not in [q.id for q in plan.ambiguities] and not permuted(plan)
+
+
+def test_a_weight_that_leaves_its_bias_is_asked_about(file_of, target_of):
+    """PyG's graph convolutions: a parameter (in, out) beside the bias, a linear layer without one since 2.0."""
+    ours = {f"conv{i}.{leaf}": shape for i in (1, 2) for leaf, shape in (("weight", (8, 8)), ("bias", (8,)))}
+    theirs = {n.replace(".weight", ".lin.weight"): s for n, s in ours.items()}
+    report = diagnose(file_of(ours), target_of(theirs), accept=["same-order"])
+    assert [q.id for q in report.plan.ambiguities] == ["transposed"]
+    plan = diagnose(file_of(ours), target_of(theirs), accept=["same-order"], choose={"transposed": "transposed"}).plan
+    assert plan.complete and permuted(plan) == {n for n in theirs if n.endswith("weight")}
+    # With its bias it is the layer itself, one level deeper.
+    whole = {n.replace(".", ".lin."): s for n, s in ours.items()}
+    assert diagnose(file_of(ours), target_of(whole)).plan.complete
+
+
+def test_a_weight_of_the_turned_shape_is_offered_as_the_one_that_is_missing(file_of, target_of):
+    ours = {"conv1.weight": (5, 8), "conv1.bias": (8,), "conv2.weight": (8, 3), "conv2.bias": (3,)}
+    theirs = {n.replace(".weight", ".lin.weight"): s[::-1] for n, s in ours.items()}
+    same = {"related-names": "same", "transposed-shapes": "transposed"}
+    plan = diagnose(file_of(ours), target_of(theirs), choose=same).plan
+    assert plan.complete and permuted(plan) == {"conv1.lin.weight", "conv2.lin.weight"}

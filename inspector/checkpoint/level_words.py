@@ -1,0 +1,163 @@
+"""Words of a name that say what its numbers are, where that is not "the weights": numbers about weights, one factor of
+an adapter, a quantity of its own, or the weights of another moment. The one home of these words.
+
+A state dict's key, a level of a name and a word in a level are looked at differently, so there is a table for each;
+what they have in common stands once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+# A key with numbers of the weights' names and shapes that are not the weights: loaded, they would say nothing and mean
+# nothing. Sources: elastic weight consolidation's own code, FastChat's and task arithmetic's deltas, dumps of .grad.
+DERIVED = re.compile(
+    r"^(params?_|parameters?_|weights?_|model_|state_)?"
+    r"(grads?|gradients?|fisher(_info(rmation)?|_matrix|_diag(onal)?)?|fim|ewc|hessians?(_diag)?|importances?|omegas?"
+    r"|deltas?|diffs?|differences?|updates?|task_vectors?|exp_avgs?(_sqs?)?|moments?|momenta|momentums?|velocit(y|ies)"
+    r"|(first|second)_moments?|variances?|stds?|(sq|square|squared)_(means?|avgs?)|(means?|avgs?)_sqs?|sensitivit(y|ies)|salienc(y|ies)|masks?)"
+    r"(_dict|_state(_dict)?|_buffers?)?$",
+    re.IGNORECASE,
+)
+# Levels of the same kind that no file has as a key of a whole set, or that come in the middle of names.
+_BELOW = re.compile(
+    r"nus?|mus?|noises?|perturbations?|curvatures?|kfac|log_?vars?|std_?devs?|step_sizes?|prev_(grads?|updates?)|slots"
+    r"|error_feedback|(co)?tangents?|jvp|vjp|accumulators?|adam_[mv]|opt(imizer)?(_states?)?|swag_\w+|exp_inf|delta_w"
+    # PEFT's and kohya's: of a product one factor alone, or what is put before or behind a layer.
+    r"|lora_(a|b|up|down|embedding_[ab]|magnitude_vector)|lora|ia3_l|oft_r|boft_[rs]|vera_lambda_[bd]|hada_\w+|lokr_\w+",
+    re.IGNORECASE,
+)
+# Words for a quantity beside the weights. A network may be called so as well (a VAE's prior): a level of these words is
+# asked about and no reason to refuse. Sources: Bayesian layers and bounds (blitz, torchbnn, auto_LiRPA's IBP), pruning
+# and quantisation, SCAFFOLD's and ADMM's duals, optimizers' slots.
+_QUANTITIES = frozenset(
+    {"sigma", "sigmas", "std", "stds", "stdev", "stddev", "deviation", "deviations", "var", "vars", "variance", "rho"}
+    | {"rhos", "uncertainty", "uncertainties", "precision", "precisions", "covariance", "cov", "logvar", "logsigma"}
+    | {"mean", "means", "mu", "nu", "prior", "priors", "posterior", "posteriors", "eps", "epsilon", "noise"}
+    | {
+        "scale",
+        "scales",
+        "scaling",
+        "qscale",
+        "scaler",
+        "threshold",
+        "thresholds",
+        "lower",
+        "lowers",
+        "upper",
+        "uppers",
+    }
+    | {"lb", "ub", "lo", "hi", "low", "high", "min", "max", "mins", "maxs", "bound", "bounds", "radius", "radii"}
+    | {"grad", "grads", "gradient", "gradients", "fisher", "hessian", "hess", "omega", "importance", "saliency"}
+    | {"mask", "masks", "sign", "signs", "delta", "deltas", "diff", "diffs", "update", "updates", "residual"}
+    | {"residuals", "correction", "corrections", "error", "errors", "velocity", "velo", "momentum", "mom"}
+    | {"dual", "duals", "lagrange", "multiplier", "multipliers", "variate", "variates", "tau", "temperature", "alpha"}
+    | {"lr", "lrs", "confidence", "sensitivity", "popup", "rademacher", "m_hat", "v_hat"}
+)
+# What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.
+_BESIDE_QUANTITIES = frozenset(
+    {
+        "param",
+        "params",
+        "parameter",
+        "parameters",
+        "weight",
+        "weights",
+        "model",
+        "state",
+        "dict",
+        "log",
+        "inv",
+        "inverse",
+    }
+    | {"sqrt", "sq", "squared", "post", "quant", "zero", "point", "theta", "w", "si", "mas", "hat", "control", "server"}
+    | {
+        "trust",
+        "ratio",
+        "factor",
+        "factors",
+        "score",
+        "scores",
+        "buffer",
+        "buffers",
+        "term",
+        "terms",
+        "value",
+        "values",
+    }
+)
+# The weights of another moment, or an average of several.
+_ANOTHER_MOMENT = frozenset(
+    {"swa", "swag", "ema", "avg", "averaged", "average", "polyak", "shadow", "lagged", "target", "best", "old", "prev"}
+    | {"previous", "backup", "bak", "snapshot", "snap", "saved", "anchor", "ref", "reference", "copy", "clone", "star"}
+)
+_BEFORE_TRAINING = frozenset({"init", "initial", "initials", "initialization", "untrained", "theta0", "w0", "before"})
+_BESIDE_MOMENTS = frozenset(
+    {"model", "net", "network", "weight", "weights", "param", "params", "parameters", "state", "dict", "theta", "w"}
+)
+
+# Words in a module's name for what is done to a number: who writes another of them writes another number.
+QUANTITY_WORDS = frozenset(
+    {"log", "exp", "logvar", "logstd", "std", "variance", "tau", "temperature", "temp", "inv", "inverse", "sqrt"}
+    | {"rsqrt", "rstd", "neg", "reciprocal", "beta", "alpha", "logit", "grad", "mask", "momentum", "velocity", "delta"}
+    | {"fisher", "rho", "square", "squared", "raw", "decay", "aux", "domain"}
+)
+# Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average,
+# an optimizer's state, or one part of what it is called after (`fc2_momentum`, `old_fc2`, `d_fc2`, `v_proj`).
+ASIDE_WORDS = (
+    _ANOTHER_MOMENT
+    | (_BEFORE_TRAINING - {"before"})
+    | {"orig", "original", "slow", "teacher", "cache", "sq", "diff", "update", "updates", "mean", "d", "m", "v", "dw"}
+    | {"db", "moment", "exp", "min", "max", "query", "key", "value", "noise", "step", "hessian", "var"}
+)
+
+_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+
+
+def words_in(level: str) -> tuple[str, ...]:
+    """'log_sigma', 'logSigma' -> ('log', 'sigma'); 'theta_0' and 'theta0' -> ('theta0',)."""
+    made: list[str] = []
+    for piece in _PIECES.findall(level):
+        if piece == "0" and made and made[-1] in ("theta", "w"):
+            made[-1] += piece
+        else:
+            made.append(piece.lower())
+    return tuple(made)
+
+
+@lru_cache(maxsize=4096)
+def is_about_weights(level: str) -> bool:
+    """Whether what lies below has the weights' names and shapes and is no weights: gradients, an optimizer's state,
+    noise, one half of an adapter. Such a level is never taken off a name."""
+    return _BELOW.fullmatch(level) is not None or DERIVED.match(level) is not None
+
+
+def tells_about(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Whether one of the file's levels says that it is about weights, and the target has none that does."""
+    return any(map(is_about_weights, ours)) and not any(map(is_about_weights, theirs))
+
+
+@lru_cache(maxsize=4096)
+def is_quantity(level: str) -> bool:
+    """Whether a level is called after a quantity beside the weights, or says more surely that it is about them."""
+    return is_about_weights(level) or _is_of(level, _QUANTITIES, _BESIDE_QUANTITIES)
+
+
+@lru_cache(maxsize=4096)
+def is_another_moment(level: str) -> bool:
+    """Whether a level says that the weights below are of another moment, or an average."""
+    return _is_of(level, _ANOTHER_MOMENT, _BESIDE_MOMENTS)
+
+
+@lru_cache(maxsize=4096)
+def is_before_training(level: str) -> bool:
+    return _is_of(level, _BEFORE_TRAINING, _BESIDE_MOMENTS)
+
+
+def _is_of(level: str, words: frozenset[str], beside: frozenset[str]) -> bool:
+    said = words_in(level)
+    if level.lower() in words:
+        return True
+    return not words.isdisjoint(said) and all(word in words or word in beside for word in said)

@@ -1,0 +1,146 @@
+"""One layer under another name, in a file whose other names are the target's own.
+
+Whoever wrote `fc1`, `fc2_frozen` and `fc3`, or `fc2.gate` beside a plain fc1, calls layers as the target does, and
+this one otherwise: it may be the same layer under a longer name, or one that stands beside it and has its shape. Words
+that say no more than the target's own (a wrapper, the kind of the layer, another word for it) are no doubt; for all
+others the user is asked, once for each word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from inspector.checkpoint.level_words import ASIDE_WORDS
+from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT
+from inspector.keys.placing.kinds import shown
+from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.synonyms import EMPTY
+from inspector.keys.placing.tree import Leaf, Path, numbered
+from inspector.keys.placing.words import is_no_part, is_spelled_like, read, words_of
+from inspector.keys.report import Ambiguity, Evidence
+from inspector.keys.rules.entry import Link, Questions
+from inspector.units import counted
+
+# A module of the file and its place.
+_Pair: TypeAlias = tuple[Path, Path]
+# Of the modules, under the target's own names: from here on its author's words are the target's.
+_LEAST_EXACT = 1 / 3
+# What a layer is by the dimensions of its weight: words that say nothing else.
+_KINDS = {
+    n: frozenset(words_of(words)) for n, words in ((1, "norm"), (2, "fc_layer"), (3, "conv"), (4, "conv"), (5, "conv"))
+}
+# Rules that go by what words mean, or take levels off.
+_BY_WORDS = frozenset({"wrapper-segment", "other-words", "missing-segment", "prefix-tokens", "related-names"})
+# Levels that libraries put around a layer: of the trained copy of an adapted module PEFT's two.
+_SET_AROUND = WRAPPER_SEGMENTS | {"modules_to_save", "default"}
+# Words of an author that say nothing of a layer.
+_IDLE = frozenset({"my", "our", "own", "custom"})
+# Words that tell a part from another of the same kind: from another time, place or hand.
+_APART = (
+    ASIDE_WORDS
+    | {"frozen", "pretrained", "student", "source", "local", "global", "server", "client", "new", "last"}
+    | {"start", "left", "right", "first", "second"}
+)
+_NUMBER = re.compile(r"[0-9]+")
+_JOINED = re.compile(r"(.+)_(?:weight|bias)")
+
+
+def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[Link], list[Leaf]]:
+    """(links without doubt or confirmed, tensors held until the user has answered)."""
+    modules: dict[_Pair, list[Link]] = {}
+    for link in links:
+        if not is_counter(link.source):
+            modules.setdefault((_module(link.source), _module(link.target)), []).append(link)
+    exact = sum(ours == theirs for ours, theirs in modules)
+    if exact < _LEAST_EXACT * len(modules):
+        return list(links), []
+    below = Counter(ours[:n] for ours, _ in modules for n in range(1, len(ours) + 1))
+    groups: dict[str, list[Link]] = {}
+    for pair, inside in modules.items():
+        if pair[0] != pair[1] and all(map(_may_be_odd, inside)):
+            word = _odd_level(pair, inside, below)
+            if word:
+                groups.setdefault(word, []).extend(inside)
+    # A row of layers that are counted is named so by its author.
+    rows = Counter(_NUMBER.sub("", word) for word in groups)
+    groups = {word: group for word, group in groups.items() if rows[_NUMBER.sub("", word)] == 1}
+    kept, held = list(links), []
+    for word, doubted in groups.items():
+        first = doubted[0]
+        answer = questions.ask(
+            Ambiguity(
+                id="odd-name",
+                question=(
+                    f'{counted(len(doubted), "tensor")} {"has" if len(doubted) == 1 else "have"} "{word}" in the name, '
+                    f"which nothing in the target's has, {first.source.name} as {shown(first.target)} first; "
+                    f"{counted(exact, 'module')} beside {'it' if len(doubted) == 1 else 'them'} are called as in the "
+                    "target. Are they the same layers?"
+                ),
+                options=(
+                    (AS_PLACED, "yes, the same under another name"),
+                    (LEAVE_OUT, "no, or not known: leave them out"),
+                ),
+            ),
+            place=word,
+        )
+        if answer != AS_PLACED:
+            away = {link.source.name for link in doubted}
+            kept = [link for link in kept if link.source.name not in away]
+            if answer is None:
+                held += [link.source for link in doubted]
+    return kept, held
+
+
+def _module(leaf: Leaf) -> Path:
+    """The name's levels but for the last; of `head.criterion_weight` head and criterion."""
+    *above, last = leaf.name.split(".")
+    joined = _JOINED.fullmatch(last)
+    return (*above, joined[1]) if joined else tuple(above)
+
+
+def _may_be_odd(link: Link) -> bool:
+    """Whether what its name means was read from words alone: no table of a library, no user, and nothing is lost."""
+    same = link.target.shape is None or link.source.shape == link.target.shape
+    return same and link.evidence is not Evidence.CHOSEN and all(move.rule in _BY_WORDS for move in link.moves)
+
+
+def _odd_level(pair: _Pair, links: Sequence[Link], below: Mapping[Path, int]) -> str:
+    """What the file's name says that its place's does not, as the file writes it; "" for nothing.
+
+    below: how many modules of the file lie under each path.
+    """
+    ours, theirs = pair
+    if _roles(ours) & _roles(theirs):
+        return ""
+    there = {word for link in links for segment in link.target.name.split(".") for word in words_of(segment)}
+    dimensions = max((len(link.target.shape or ()) for link in links), default=0)
+    harmless = EMPTY | _IDLE | there | _KINDS.get(dimensions, frozenset())
+    for n, segment in enumerate(ours, start=1):
+        words = {word for word in words_of(segment) if len(word) > 1} - EMPTY
+        said = {word for word in words - harmless if not any(is_spelled_like(word, other) for other in there)}
+        if below[ours[:n]] > 1:
+            # Of a part of many layers an author's longer name is no doubt, but for words that tell two of them apart.
+            said &= _APART
+        # A level of its own may be a network's name; in one with a layer's it tells two of them apart.
+        if said and segment not in _SET_AROUND and not (said == words and all(map(is_no_part, said))):
+            return segment
+    return _counted(ours, theirs)
+
+
+def _roles(path: Path) -> frozenset[str]:
+    """Also of head.1 and classifier.6, the layer of a short row."""
+    named = next((n for n in range(len(path), 0, -1) if not path[n - 1].isdecimal()), 0)
+    return read(path, 0).roles | read(path[:named], 0).roles
+
+
+def _counted(ours: Path, theirs: Path) -> str:
+    """A part of the file with a number behind its word where the target has the word alone: decoder2 for decoder."""
+    for segment in ours[:-1]:
+        stem = numbered(segment)
+        if stem and stem[0] in theirs[:-1] and segment not in theirs:
+            return segment
+    return ""
