@@ -26,9 +26,13 @@ _START = """async (address) => {
   Object.assign(chosen, { type: 'file', multiple: true, id: 'given' })
   document.body.append(chosen)
 }"""
+_EMPTY = "() => { document.getElementById('given').value = '' }"
 # A folder is mounted, questions about it are asked one after another. Of a written file its digest is answered.
 _ASK = """async ([folder, paths, questions]) => {
-  const files = [...document.getElementById('given').files]
+  const given = document.getElementById('given')
+  // Firefox answers its driver before the page has them.
+  while (given.files.length !== paths.length) await new Promise((done) => setTimeout(done, 10))
+  const files = [...given.files]
   const mount = async () => {
     const { value } = await window.asking.mount(paths.map((path, n) => [`${folder}/${path}`, files[n]]))
     return `${value}/${folder}`
@@ -64,6 +68,7 @@ def start(tab: Tab, address: str, dist: Path) -> None:
 def ask_in_page(tab: Tab, folder: Path, questions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Answers about the folder and what is in it, whose path is MOUNT in the questions and in the answers. left: of a
     folder, what was not opened because it ended Python."""
+    tab.evaluate(_EMPTY)
     held = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     tab.set_input_files("#given", [str(path) for path in held])
     paths = [path.relative_to(folder).as_posix() for path in held]
