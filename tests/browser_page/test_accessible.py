@@ -1,5 +1,5 @@
-"""axe-core over the page's own parts: the drawing, the header, checked numbers, files and what Convert asks; both themes,
-wide and narrow."""
+"""axe-core over the page's own parts: the drawing, the header, checked numbers, files and what Convert asks; both
+themes, wide and narrow."""
 
 from __future__ import annotations
 
