@@ -3,41 +3,22 @@ writes, byte for byte, and refused where it refuses; in Node, and of some of the
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inspector.browser.session import Session
-from inspector.cli.main import run
 from inspector.exports.writers import WRITERS
 from tests.browser_page.asking import Tab, ask_in_page, files_in
 from tests.browser_page.nodes import ask_in_node
+from tests.browser_page.written import Count, Wanted, by_command_line, sha256_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("site-page"), pytest.mark.timeout(3600)]
 # Of the folders, in the browsers: every so many-th, and the samples.
 EACH = 8
-# What takes NumPy or torch is refused by the page, in words, and written by the command line.
-ELSEWHERE = "needs NumPy"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """One file to write: kind, writer and what was chosen for it. options: the command line's words for that."""
-
-    path: Path
-    kind: str
-    writer: str
-    more: dict[str, Any] = field(default_factory=dict)
-    options: tuple[str, ...] = ()
-
-    def asked(self, at: str) -> dict[str, Any]:
-        return {"ask": "write", "path": at, "kind": self.kind, "writer": self.writer, "folder": "", **self.more}
 
 
 def _wanted(path: Path, session: Session, number: int) -> Iterator[Wanted]:
@@ -57,41 +38,8 @@ def _wanted(path: Path, session: Session, number: int) -> Iterator[Wanted]:
                 yield Wanted(path, kind, writer.id, {"prefix": prefix}, ("--drop-prefix", prefix))
 
 
-def _by_command_line(one: Wanted, folder: Path) -> str:
-    """The sha256 of what it writes, "" where it refuses."""
-    target = folder / "written"
-    options = ("--format", one.writer, "--overwrite", *one.options)
-    run([one.kind, str(one.path), "--output", str(target), *options])
-    try:
-        return hashlib.sha256(target.read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return ""
-    finally:
-        target.unlink(missing_ok=True)
-
-
 def _opened(session: Session, path: Path) -> bool:
     return bool(json.loads(session.answer(json.dumps({"ask": "open", "path": str(path)})))["ok"])
-
-
-class Count:
-    """What became of each file that was to be written."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.other: list[tuple[Wanted, str, Any]] = []
-
-    def add(self, one: Wanted, natively: str, answer: dict[str, Any], written: str) -> None:
-        """natively, written: sha256 of what the command line and the page wrote."""
-        shown = answer["value"]["sha256"] if answer["ok"] else ""
-        if answer["ok"] and natively == shown == written and shown in answer["value"]["html"]:
-            self.counts[f"{one.kind}: equal"] += 1
-        elif not answer["ok"] and not natively:
-            self.counts[f"{one.kind}: refused alike"] += 1
-        elif not answer["ok"] and ELSEWHERE in answer["says"]:
-            self.counts[f"{one.kind}: in the app alone"] += 1
-        else:
-            self.other.append((one, natively, answer))
 
 
 def test_written_files_are_the_command_lines(
@@ -109,7 +57,7 @@ def test_written_files_are_the_command_lines(
             folder = f"{len(wanted)}"
             (tmp_path / folder).mkdir()
             wanted.append((len(asked), one, folder))
-            asked.append({**one.asked(at), "folder": f"/written/{folder}"})
+            asked.append(one.asked(at, f"/written/{folder}"))
         asked.append({"ask": "close", "path": at})
         session.answer(json.dumps({"ask": "close", "path": str(path)}))
     answers = ask_in_node(dist, made, asked, tmp_path)
@@ -119,12 +67,10 @@ def test_written_files_are_the_command_lines(
         if answers[place].get("deep"):
             count.counts["too deep"] += 1
             continue
-        files = [path.read_bytes() for path in (tmp_path / folder).iterdir()]
-        written = hashlib.sha256(files[0]).hexdigest() if len(files) == 1 else ""
-        count.add(one, _by_command_line(one, work), answers[place], written)
+        count.add(one, by_command_line(one, work), answers[place], sha256_in(tmp_path / folder))
         capsys.readouterr()
     with capsys.disabled():
-        print(f"Node: {len(wanted)} files to be written, {dict(count.counts)}, {len(count.other)} differ")
+        print(f"Node: {count}")
     assert count.other == []
 
 
@@ -154,8 +100,8 @@ def test_browsers_write_what_the_command_line_does(
             continue
         for place, one in wanted.items():
             answer = answers[place]
-            count.add(one, _by_command_line(one, tmp_path), answer, answer["value"]["file"] if answer["ok"] else "")
+            count.add(one, by_command_line(one, tmp_path), answer, answer["value"]["file"] if answer["ok"] else "")
             capsys.readouterr()
     with capsys.disabled():
-        print(f"{type(asking).__name__}: {dict(count.counts)}, {len(count.other)} differ")
+        print(f"{type(asking).__name__}: {count}")
     assert count.other == []
