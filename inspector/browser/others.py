@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import survey_of
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from inspector.survey.report import SurveyRow
 
 
-def scan(folder: str, progress: Progress = silent) -> dict[str, Any]:
-    """A row per file, worst first."""
+def scan(folder: str, progress: Progress = silent, *, name: str = "", deep: Collection[str] = ()) -> dict[str, Any]:
+    """A row per file, worst first. name, deep: as `survey_of` takes them."""
     from inspector.render.survey import summary_line
 
-    survey = survey_of(folder, progress)
+    survey = survey_of(folder, progress, name=name, deep=deep)
     rows = sorted(survey.rows, key=lambda row: (-_rank(row), row.path))
     return {
         "says": own_words(summary_line(survey)),

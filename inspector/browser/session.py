@@ -11,18 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from inspector.browser import comparing, documents, network, others, views, writing
+from inspector.browser.documents import APP_HINT, TOO_DEEP
 from inspector.browser.first_values import first_values
+from inspector.browser.numbers import Count, check_numbers, no_count
 from inspector.browser.pieces import own_words
 from inspector.errors import InspectorError, UsageError
 from inspector.progress import Progress, silent
 
 
 class Session:
-    """Files that are open, by path, and the questions about them."""
+    """Files that are open, by path, and the questions about them. count: the page's typed arrays."""
 
-    def __init__(self, progress: Progress = silent) -> None:
+    def __init__(self, progress: Progress = silent, count: Count = no_count) -> None:
         self._open: dict[str, views.Opened] = {}
-        self._progress = progress
+        self._progress, self._count = progress, count
         self._questions: dict[str, Callable[[dict[str, Any]], Any]] = {
             "open": self._open_file,
             "contents": lambda asked: views.contents(self._of(asked)),
@@ -32,12 +34,13 @@ class Session:
             "box": lambda asked: network.chosen(self._of(asked), asked["box"]),
             "repair": self._repair,
             "write": self._write,
-            "choices": lambda asked: writing.choices(self._of(asked), asked["kind"]),
+            "choices": lambda asked: writing.choices(self._of(asked)),
             "compare": self._compare,
             "values": lambda asked: first_values(self._of(asked).checkpoint, asked["set"], asked["row"]),
+            "numbers": lambda asked: check_numbers(self._of(asked).checkpoint, self._count, self._progress),
             "json": self._json,
             "report": self._report,
-            "scan": lambda asked: others.scan(asked["folder"], self._progress),
+            "scan": lambda asked: others.scan(asked["folder"], self._progress, **_of_folder(asked)),
             "explain": lambda asked: others.explain_error(asked["text"], self._open.get(asked.get("path", ""))),
             "writers": lambda _: _writers(),
             "close": lambda asked: self._close(asked["path"]),
@@ -51,11 +54,9 @@ class Session:
         except InspectorError as error:
             return json.dumps({"ok": False, "says": own_words(error.says), "hint": own_words(error.hint)})
         except MemoryError:
-            return json.dumps({"ok": False, "says": "The page ran out of memory for this.", "hint": _APP})
+            return json.dumps({"ok": False, "says": "The page ran out of memory for this.", "hint": APP_HINT})
         except RecursionError:
-            return json.dumps(
-                {"ok": False, "says": "This file is nested more deeply than a page can follow.", "hint": _APP}
-            )
+            return json.dumps({"ok": False, "says": TOO_DEEP, "hint": APP_HINT})
 
     def _of(self, asked: dict[str, Any]) -> views.Opened:
         opened = self._open.get(asked["path"])
@@ -116,7 +117,7 @@ class Session:
     def _json(self, asked: dict[str, Any]) -> str:
         """What the command line prints with --json. what: "open", "identify", "diagnose" or "scan"."""
         if asked["what"] == "scan":
-            return documents.scan_json(asked["folder"], self._progress)
+            return documents.scan_json(asked["folder"], self._progress, **_of_folder(asked))
         checkpoint = self._of(asked).checkpoint
         if asked["what"] == "identify":
             return documents.identify_json(checkpoint, self._progress)
@@ -129,9 +130,8 @@ class Session:
         return report_json(report) + "\n" if asked.get("data") else report_html(report)
 
 
-_APP = (
-    "The app and the command line have the machine's whole memory: make app, or pip install . and inspector open FILE."
-)
+def _of_folder(asked: dict[str, Any]) -> dict[str, Any]:
+    return {"name": asked.get("name", ""), "deep": asked.get("deep", ())}
 
 
 def _writers() -> list[dict[str, str]]:

@@ -55,10 +55,14 @@ def write_file(
             "html": _told(report, says)}  # fmt: skip
 
 
-def choices(opened: Opened, kind: str) -> dict[str, Any]:
-    """What is to be decided before the tensors are written as they are. cut: how many are not whole, and in which
-    words they are left out; prefixes: "" and what every name begins with, and in which words it is kept and dropped
-    ("unwrap"); asks, help: the question that they answer."""
+def choices(opened: Opened) -> dict[str, dict[str, Any]]:
+    """What is to be decided before the tensors are written as they are, for "convert" and for "unwrap". cut: how many
+    are not whole, and in which words they are left out; prefixes: "" and what every name begins with, and in which
+    words it is kept and dropped ("unwrap"); asks, help: the question that they answer."""
+    return {kind: _choices(opened, kind) for kind in ("convert", "unwrap")}
+
+
+def _choices(opened: Opened, kind: str) -> dict[str, Any]:
     from inspector.exports.unwrap import unwrap
     from inspector.keys.apply import whole_and_cut
 

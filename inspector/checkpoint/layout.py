@@ -13,6 +13,13 @@ PACKED = {"quint4x2": 2, "quint2x4": 4}
 # Layouts of several numbers to a unit: they have no stride, and sizes in elements say nothing about their bytes.
 PACKED_LAYOUTS = ("quantised_blocks", "packed_elements")
 
+_PLAIN_FLOATS = frozenset({"float32", "float16", "bfloat16", "float64"})
+
+
+def is_plain_float(tensor: TensorInfo) -> bool:
+    """Whether its elements are floats of 16 bits and more, each stored as it is: nothing is to be decoded."""
+    return tensor.dtype in _PLAIN_FLOATS and tensor.layout == "strided" and tensor.encoding is None
+
 
 def packed_shape(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
     """The shape in bytes of a tensor of a packed type; () for a scalar, which takes one.

@@ -14,14 +14,15 @@ from inspector.health.subject import Examined, Subject
 
 def with_masks(subject: Subject) -> Subject:
     """The same, in which these have the role of a mask. Only what may be one by its counts is read again."""
-    masks = {one.name for one in subject.tensors if _may_be_one(one) and _is_one(subject, one)}
+    masks = {one.name for one in subject.tensors if may_be_mask(one) and _is_one(subject, one)}
     if not masks:
         return subject
     tensors = (replace(one, role=Role.MASK) if one.name in masks else one for one in subject.tensors)
     return replace(subject, tensors=tuple(tensors))
 
 
-def _may_be_one(one: Examined) -> bool:
+def may_be_mask(one: Examined) -> bool:
+    """Whether its counts allow it: a second look at its numbers tells."""
     t, shape = one.statistics, one.tensor.shape
     if t is None or not one.floating or t.decoding is not None or one.role is Role.MASK:
         return False

@@ -1,6 +1,7 @@
 // The page: what was dropped goes to the worker, what it answers goes to its place.
 import { Client } from "./client.js";
 import { chosen, dropped } from "./drop.js";
+import { folderView } from "./folder.js";
 import { element, fill } from "./render.js";
 import { offer, save } from "./save.js";
 import { tensorTable } from "./tensors.js";
@@ -52,8 +53,14 @@ function progress(what) {
 }
 
 async function ask(question, what) {
+  const answer = await asked(what, (told) => client.ask(question, told));
+  return answer.ok ? answer.value : null;
+}
+
+// The whole answer, said where it is none. asks: hands the question on, with who is told of its progress.
+async function asked(what, asks) {
   state(`${what}…`, true);
-  const answer = await client.ask(question, progress(what));
+  const answer = await asks(progress(what));
   if (client.started !== null) state("Ready. Nothing leaves this page.");
   if (answer.deep) {
     say("This file is nested more deeply than a page can follow.", "The app and the command line read it: make app, or pip install . and inspector open FILE.");
@@ -63,7 +70,7 @@ async function ask(question, what) {
   } else if (!answer.ok) {
     say(answer.says, answer.hint);
   }
-  return answer.ok ? answer.value : null;
+  return answer;
 }
 
 async function take({ files, folder }) {
@@ -76,7 +83,7 @@ async function take({ files, folder }) {
   const place = (await client.mount(files)).value;
   if (!place || mine !== visit) return;
   if (files.length === 1) await openFile(`${place}/${files[0][0]}`, mine);
-  else await openFolder(folder ? `${place}/${folder}` : place, mine);
+  else await openFolder(files, folder, place, mine);
 }
 
 async function openFile(path, mine = ++visit, tab = "overview") {
@@ -94,47 +101,31 @@ async function openFile(path, mine = ++visit, tab = "overview") {
   return true;
 }
 
-async function openFolder(folder, mine) {
+async function openFolder(files, folder, mounted, mine) {
+  const within = (place) => (folder && place ? `${place}/${folder}` : place);
+  let here = within(mounted);
+  const mount = async () => (here = within((await client.mount(files)).value));
   // One checkpoint in several files (shards with their index, a saved folder) is opened as one, as the app does.
-  const whole = await client.ask({ ask: "open", path: folder });
+  const whole = await client.ask({ ask: "open", path: here });
   if (mine !== visit) return;
   if (whole.ok) {
-    await openFile(folder, mine);
+    await openFile(here, mine);
     return;
   }
-  const found = await ask({ ask: "scan", folder }, "Looking at the files");
+  if (whole.fault) await mount();
+  // Files without a folder are what the command line calls the folder in which it is.
+  const about = { name: folder ? "" : ".", deep: [] };
+  const scan = async (question) => {
+    const asks = (told) => client.askOfFolder({ ...question, ...about }, here, mount, told);
+    const answer = await asked("Looking at the files", asks);
+    about.deep = answer.left;
+    return answer.ok ? answer.value : null;
+  };
+  const found = await scan({ ask: "scan" });
   if (!found || mine !== visit) return;
   at("open").classList.add("small");
-  const place = at("files");
-  place.hidden = false;
-  const rows = found.rows.map((row) => {
-    const name = row.opens
-      ? element("button", { type: "button", className: "link", textContent: row.shown })
-      : element("span", { textContent: row.shown });
-    if (row.opens) name.onclick = () => openFile(`${folder}/${row.path}`);
-    const word = element("span", { className: `tone ${row.tone}`, textContent: row.word });
-    const cells = [word, name, row.what, row.size, row.tensors, row.parameters, row.says];
-    const made = element("tr");
-    cells.forEach((cell, n) => made.append(element("td", { className: n > 2 && n < 6 ? "number" : "" }, cell)));
-    return made;
-  });
-  const heads = ["Worst", "File", "What it is", "Size", "Tensors", "Parameters", "Worst finding"];
-  const head = element("tr");
-  heads.forEach((text, n) => head.append(element("th", { textContent: text, className: n > 2 && n < 6 ? "number" : "" })));
-  const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
-  const json = element("button", { type: "button", className: "quiet", textContent: "As JSON" });
-  json.onclick = async () => {
-    const text = await ask({ ask: "json", what: "scan", folder }, "Looking at the files");
-    if (text) offer("scan.json", text, "application/json");
-  };
-  place.replaceChildren(
-    element("h1", { textContent: "Files", tabIndex: -1 }),
-    element("p", { textContent: found.says }),
-    element("p", {}, json),
-    element("div", { className: "wide", tabIndex: 0, role: "group", "aria-label": "Files, scrolls sideways" }, table),
-    ...found.skipped.map((text) => element("p", { className: "soft", textContent: text })),
-  );
-  place.querySelector("h1").focus();
+  at("files").hidden = false;
+  folderView(at("files"), found, { scan, open: (path) => openFile(`${here}/${path}`) });
 }
 
 // Tabs.
@@ -186,7 +177,7 @@ async function show(tab, find = "") {
     const answer = await ask({ ask: tab, path }, "Working");
     if (!hand || hand.path !== path || view.className !== tab) return;
     if (!answer) view.replaceChildren();
-    else if (tab === "tensors") tensorTable(view, answer, find, (set, row) => look(path, set, row));
+    else if (tab === "tensors") tensorTable(view, answer, find, (set, row) => look(path, set, row), () => numbers(path));
     else if (tab === "repair") repairView(view, answer, { path, ask, client, write });
     else if (tab === "architecture") await architecture(view, answer, path);
     else fill(view, answer.html);
@@ -212,6 +203,11 @@ async function architecture(view, answer, path) {
 function look(path, set, row) {
   say("");
   return ask({ ask: "values", path, set, row }, "Reading");
+}
+
+function numbers(path) {
+  say("");
+  return ask({ ask: "numbers", path }, "Counting");
 }
 
 function link(label, tab, find = "") {
@@ -247,20 +243,19 @@ function overview(view) {
 }
 
 async function convertView(view, path) {
+  const controls = [element("div"), element("div")];
   view.replaceChildren(
     element("h2", { textContent: "The same tensors in another format" }),
     element("p", { textContent: "Under their own names, bit for bit. Types are kept: casting needs the app." }),
-  );
-  const place = element("div");
-  view.append(place);
-  await writeControls(place, { path, kind: "convert", ask, write, label: "Convert" });
-  view.append(
+    controls[0],
     element("h2", { textContent: "The weights alone" }),
     element("p", { textContent: "Dicts opened, “module.” and its like dropped; for a network that no library knows, too." }),
+    controls[1],
   );
-  const other = element("div");
-  view.append(other);
-  await writeControls(other, { path, kind: "unwrap", ask, write, label: "Unwrap" });
+  const given = await ask({ ask: "choices", path }, "Working");
+  if (!given) return;
+  await writeControls(controls[0], { path, kind: "convert", given: given.convert, ask, write, label: "Convert" });
+  await writeControls(controls[1], { path, kind: "unwrap", given: given.unwrap, ask, write, label: "Unwrap" });
 }
 
 // A new file: written and proved in the worker, then saved.

@@ -81,6 +81,19 @@ export class Client extends EventTarget {
     });
   }
 
+  // About a folder: what ends Python by its depth is told by its name, and left out of the next try. mount: makes the
+  // folder again, in a new Python, and gives its place. The answer has the place and what was left out.
+  async askOfFolder(question, folder, mount, progress) {
+    const deep = [...(question.deep ?? [])];
+    for (;;) {
+      const answer = await this.ask({ ...question, folder, deep }, progress);
+      if (!answer.deep || !answer.at || deep.includes(answer.at)) return { ...answer, folder, left: deep };
+      deep.push(answer.at);
+      folder = await mount();
+      if (!folder) return { ok: false, ended: true, says: "", hint: "", folder, left: deep };
+    }
+  }
+
   mount(files) {
     return this.ask({ mount: true, files });
   }

@@ -1,8 +1,11 @@
 // Repair: why it does not load into a target, what is open, and the file that does.
 import { element, fill } from "./render.js";
 
-export async function writeControls(place, { path, kind, ask, write, label, disabled = false }) {
-  const writers = (await ask({ ask: "writers" }, "Working")) ?? [];
+let writers = []; // the same for every file
+
+// given: what is to be decided before tensors are written as they are (`choices` of inspector/browser/writing.py).
+export async function writeControls(place, { path, kind, given = null, ask, write, label }) {
+  if (!writers.length) writers = (await ask({ ask: "writers" }, "Working")) ?? [];
   const choice = element("select", { "aria-label": "Format" });
   for (const one of writers) choice.append(element("option", { value: one.id, textContent: one.id }));
   // A sentence in a list is cut off on a narrow screen.
@@ -11,11 +14,10 @@ export async function writeControls(place, { path, kind, ask, write, label, disa
   choice.value = "safetensors";
   choice.onchange();
   // What the file does not hold whole is left out, and a name's first part comes off, only where somebody says so.
-  const given = kind === "repair" ? null : await ask({ ask: "choices", path, kind }, "Working");
   const salvage = element("input", { type: "checkbox" });
   const prefix = given?.prefixes.length ? prefixChoice(given) : null;
   const salvages = given?.cut ? element("label", {}, salvage, ` ${given.says}`) : null;
-  const button = element("button", { type: "button", textContent: label, disabled });
+  const button = element("button", { type: "button", textContent: label });
   const result = element("div", { className: "result", "aria-live": "polite" });
   button.onclick = async () => {
     button.disabled = true;

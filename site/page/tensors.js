@@ -1,12 +1,12 @@
 // The table of tensors: as many rows as are in sight, of however many there are.
-import { element } from "./render.js";
+import { element, fill } from "./render.js";
 
 const ROW = 30;
 const AROUND = 12;
 const counts = new Intl.NumberFormat("en");
 
-// look: asks for the first numbers of row `row` of set `set`.
-export function tensorTable(place, answer, find, look) {
+// look: asks for the first numbers of row `row` of set `set`. check: for what is wrong with any of the weights'.
+export function tensorTable(place, answer, find, look, check) {
   let shown = [];
   let set = answer.sets[answer.chosen];
   const choice = element("select", { "aria-label": "Which tensors" });
@@ -34,6 +34,27 @@ export function tensorTable(place, answer, find, look) {
     );
     numbers.focus();
   }
+
+  const checked = element("section", { hidden: true, tabIndex: -1 });
+  const button = element("button", { type: "button", className: "quiet", textContent: "Check the numbers" });
+  button.onclick = async () => {
+    button.disabled = true;
+    const told = await check();
+    button.disabled = false;
+    checked.hidden = !told;
+    if (!told) return;
+    const cards = told.findings.map(({ html }) => {
+      const card = element("div");
+      fill(card, html);
+      return card;
+    });
+    const table = element("div");
+    fill(table, told.html);
+    const title = element("h2", { textContent: "The numbers" });
+    const rest = element("p", { className: "soft", textContent: "What else numbers tell (statistics, health, fingerprint) is in the app." });
+    checked.replaceChildren(title, element("p", { textContent: told.says }), ...cards, table, rest);
+    checked.focus();
+  };
 
   const heads = ["Tensor", "Shape", "Type", "Elements", "Bytes"];
   const head = element("div", { className: "row heads", role: "row" });
@@ -94,7 +115,8 @@ export function tensorTable(place, answer, find, look) {
   words.oninput = filter;
   view.onscroll = () => requestAnimationFrame(draw);
   place.replaceChildren(
-    element("div", { className: "controls" }, answer.sets.length > 1 ? choice : null, words),
+    element("div", { className: "controls" }, answer.sets.length > 1 ? choice : null, words, button),
+    checked,
     says,
     numbers,
     view,

@@ -4,6 +4,7 @@
 //   {mount, id, files}        -> {id, ok, value: path}: files as [path, File], readable from then on
 //   progress, between those:     {id, progress: {done, total, note}}
 import { openDisk } from "./disk.js";
+import { countOf } from "./numbers.mjs";
 import { PACKAGE_NBYTES, PYTHON } from "./places.js";
 
 // Without packages of its own: what Pyodide would fetch from elsewhere is nothing that this page asks for.
@@ -55,6 +56,7 @@ let disk;
 let session;
 let current = 0;
 let reported = 0;
+let told = ""; // what was read last
 
 async function start() {
   const begun = performance.now();
@@ -69,11 +71,13 @@ async function start() {
   ours = null;
   disk = openDisk(python.FS);
   python.globals.set("report", (done, total, note) => {
+    told = note;
     const now = performance.now();
     if (now - reported < 100) return;
     reported = now;
     self.postMessage({ id: current, progress: { done, total: total ?? null, note } });
   });
+  python.globals.set("count", countOf);
   session = python.runPython(`
 import lzma, os, sys
 # In pieces, and into a file of its size: what Python's memory has once grown to, it keeps.
@@ -84,7 +88,7 @@ with lzma.open("/lib/package.xz") as packed, open("/lib/package.zip", "wb", buff
 os.unlink("/lib/package.xz")
 sys.path.insert(0, "/lib/package.zip")
 from inspector.browser.session import Session
-Session(report)
+Session(report, count)
 `);
   self.postMessage({ started: (performance.now() - begun) / 1000 });
 }
@@ -117,13 +121,14 @@ self.onmessage = ({ data }) => {
     try {
       await ready;
       current = data.id;
+      told = "";
       const answer = data.mount ? { ok: true, value: disk.mount(data.files) } : await ask(data);
       self.postMessage({ ...answer, id: data.id });
     } catch (error) {
       const says = String(error.message ?? error);
       // What Python's own limit does not catch: the browser's stack ends first, and Python with it.
       const deep = /call stack|too much recursion/i.test(says);
-      self.postMessage({ id: data.id, ok: false, fault: true, deep, says: says.slice(-3000), hint: "" });
+      self.postMessage({ id: data.id, ok: false, fault: true, deep, at: told, says: says.slice(-3000), hint: "" });
     }
   });
 };

@@ -188,3 +188,15 @@ def test_an_encoder_and_a_decoder_by_their_names() -> None:
     )
     other = says(told([*blocks("encoder_layers"), *blocks("decorator")]), Topic.KIND)
     assert not any("decoder" in text for text in other)
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_blocks_whose_numbers_begin_with_zeros_are_told_by_their_own_names(digits: int) -> None:
+    """Such a file did not open."""
+    names = [f"layer.{n:0{digits}}" for n in range(12)]
+    claims = told([tensor for one in names for tensor in [*linear(f"{one}.up", 32, 8), *linear(f"{one}.down", 8, 32)]])
+    rows = [f"{names[0]} to {names[11]} are 12 equal blocks"]
+    if digits > 1:
+        rows = [f"{names[0]} to {names[9]} are 10 equal blocks", f"{names[10]} to {names[11]} are 2 equal blocks"]
+    for row in rows:
+        assert any(claim.says.startswith(row) for claim in claims.claims), [claim.says for claim in claims.claims]

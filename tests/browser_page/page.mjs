@@ -1,6 +1,6 @@
-// The page's Python, as site/build.py packed it, in Node: node page.mjs DIST WORK < questions > answers
+// The page's Python, as site/build.py packed it, in Node: node page.mjs DIST WORK [WRITTEN] < questions > answers
 //
-// WORK is mounted as /work. Questions and answers are lines of JSON, as inspector/browser/session.py has them.
+// WORK is mounted as /work, WRITTEN as /written. Questions and answers are lines of JSON, as inspector/browser/session.py has them.
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -13,7 +13,7 @@ const asked = fs.readFileSync(0, "utf8").split("\n");
 const answers = [];
 const say = (line) => answers.push(line);
 console.log = console.error;
-const [dist, work] = process.argv.slice(2).map((one) => path.resolve(one));
+const [dist, work, written] = process.argv.slice(2).map((one) => path.resolve(one));
 const folder = (kind) => path.join(dist, fs.readdirSync(dist).find((name) => name.startsWith(`${kind}-`)));
 const python = folder("python");
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "page-"));
@@ -23,6 +23,7 @@ try {
     const packed = name.endsWith(".packed");
     fs.writeFileSync(path.join(scratch, name.replace(/\.packed$/, "")), packed ? zlib.gunzipSync(data) : data);
   }
+  const { countOf } = await import(pathToFileURL(path.join(folder("page"), "numbers.mjs")).href);
   const { loadPyodide } = await import(pathToFileURL(path.join(scratch, "pyodide.mjs")).href);
   const ours = fs.readFileSync(path.join(folder("page"), "package.xz.packed"));
   const start = async () => {
@@ -35,14 +36,18 @@ try {
       }),
     });
     made.FS.writeFile("/lib/package.xz", ours);
-    made.FS.mkdirTree("/work");
-    made.FS.mount(made.FS.filesystems.NODEFS, { root: work }, "/work");
+    for (const [place, root] of [["/work", work], ["/written", written]]) {
+      if (!root) continue;
+      made.FS.mkdirTree(place);
+      made.FS.mount(made.FS.filesystems.NODEFS, { root }, place);
+    }
+    made.globals.set("count", countOf);
     const session = made.runPython(`
 import lzma, pathlib, sys
 pathlib.Path("/lib/package.zip").write_bytes(lzma.decompress(pathlib.Path("/lib/package.xz").read_bytes()))
 sys.path.insert(0, "/lib/package.zip")
 from inspector.browser.session import Session
-Session()
+Session(count=count)
 `);
     return { made, session };
   };

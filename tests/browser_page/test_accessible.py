@@ -1,5 +1,5 @@
-"""axe-core over the page's own parts: the drawing, the header that stays in sight, and what Convert asks; both themes,
-wide and narrow."""
+"""axe-core over the page's own parts: the drawing, the header, checked numbers, files and what Convert asks; both
+themes, wide and narrow."""
 
 from __future__ import annotations
 
@@ -121,3 +121,23 @@ def test_what_convert_asks(page: Page, tmp_path: Path) -> None:
     _opened(page, SAMPLES / "truncated.pth", "convert")
     page.wait_for_selector("#view input[type=checkbox] >> nth=1")
     assert _look(page) == []
+
+
+def test_checked_numbers_and_a_table_of_files(page: Page, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "odd.pth"
+    torch.save({"a.weight": torch.tensor([[1.0, float("nan")], [0.0, 2.0]]), "steps": torch.arange(3)}, path)
+    _opened(page, path, "tensors")
+    page.click("text=Check the numbers")
+    page.wait_for_selector("#view section h2 >> text=The numbers")
+    assert "a.weight holds 1 NaN (25.0 %) among 4, the first at [0, 1]." in page.inner_text("#view section >> nth=0")
+    page.click("#view summary >> text=1 tensor not counted")
+    assert _look(page) == []
+    page.set_input_files("#file", [str(SAMPLES / "shapes_dp.pth.tar"), str(path)])
+    page.wait_for_selector("#files table")
+    page.wait_for_selector("html[data-busy=false]")
+    assert page.locator("#files tbody tr").count() == 2
+    assert _look(page) == []
+    with page.expect_download() as download:
+        page.click("#files button >> text=As JSON")
+    assert json.loads(Path(download.value.path()).read_text())["name"] == "."

@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_an_answer_in_the_pages_words(session: Session, t
 def test_what_is_whole_of_a_cut_file_is_the_command_lines(tmp_path: Path, kind: str) -> None:
     path, made = str(SAMPLES / "truncated.pth"), Session()
     _value(made, ask="open", path=path)
-    given = _value(made, ask="choices", kind=kind, path=path)
+    given = _value(made, ask="choices", path=path)[kind]
     assert given["says"] == salvage_label(given["cut"])
     asked = {"ask": "write", "path": path, "kind": kind, "folder": str(tmp_path), "writer": "safetensors"}
     assert not _ask(made, **asked)["ok"]
@@ -125,10 +125,10 @@ def test_a_prefix_comes_off_only_where_it_is_asked_for(tmp_path: Path) -> None:
     path, made = tmp_path / "own.pth", Session()
     torch.save({f"net.{n}.weight": torch.ones(2, 2) * n for n in range(3)}, path)
     _value(made, ask="open", path=str(path))
-    given = _value(made, ask="choices", kind="unwrap", path=str(path))
+    given = _value(made, ask="choices", path=str(path))["unwrap"]
     assert given["prefixes"] == [["", prefix_answer("")], ["net", 'Drop "net."']] and given["cut"] == 0
     assert given["asks"] == prefix_question(("net",)) and given["help"] == PREFIX_HELP
-    assert _value(made, ask="choices", kind="convert", path=str(path))["prefixes"] == []
+    assert _value(made, ask="choices", path=str(path))["convert"]["prefixes"] == []
     for prefix, option in (("", []), ("net", ["--drop-prefix", "net"])):
         there = tmp_path / f"line{prefix}.safetensors"
         assert run(["unwrap", str(path), *option, "--output", str(there)]) == 0
@@ -137,3 +137,59 @@ def test_a_prefix_comes_off_only_where_it_is_asked_for(tmp_path: Path) -> None:
         asked = {"ask": "write", "path": str(path), "kind": "unwrap", "folder": str(folder), "writer": "safetensors"}
         written = _value(made, **asked, prefix=prefix)
         assert Path(written["path"]).read_bytes() == there.read_bytes()
+
+
+def _counted(memory: memoryview, dtype: str) -> list[float]:
+    """By torch: what the page counts by typed arrays (site/page/numbers.mjs)."""
+    torch = pytest.importorskip("torch")
+    values = torch.frombuffer(bytearray(memory), dtype=getattr(torch, dtype)).double()
+    finite, odd = values[values.isfinite()], (~values.isfinite()).nonzero()
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (float("nan"), float("nan"))
+    nan, zero = int(values.isnan().sum()), int((values == 0).sum())
+    return [nan, int(values.isinf().sum()), zero, low, high, int(odd[0]) if len(odd) else -1]
+
+
+def test_the_numbers_are_judged_as_the_health_check_judges_them(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from inspector.health.examine import examine
+
+    nan, inf = float("nan"), float("inf")
+    state = {
+        "conv.weight": torch.tensor([[1.0, nan], [0.0, -2.5]]),
+        "conv.bias": torch.tensor([inf, 3.0]).half(),
+        "mask": torch.full((4, 4), -inf).triu(1),
+        "steps": torch.arange(3),
+        "empty": torch.zeros(0, 2),
+    }
+    path = tmp_path / "odd.pth"
+    torch.save(state, path)
+    made = Session(count=_counted)
+    _value(made, ask="open", path=str(path))
+    told = _value(made, ask="numbers", path=str(path))
+    assert told["counts"][:2] == [
+        ["conv.weight", 4, 1, 0, 1, -2.5, 1.0, 1],
+        ["conv.bias", 2, 0, 1, 0, 3.0, 3.0, 0],
+    ]
+    assert told["counts"][-1] == ["empty", 0, 0, 0, 0, None, None, None]
+    assert "1 tensor not counted" in told["html"] and "steps" in told["html"]
+    right = [one.says for one in examine(open_checkpoint(str(path))).findings if one.id == "non-finite"]
+    assert len(right) == len(told["findings"]) == 2
+    assert all(says.split(" among ")[0] in html["html"] for says, html in zip(right, told["findings"], strict=True))
+
+
+def test_a_file_that_would_end_python_costs_a_folder_that_file_alone(session: Session, tmp_path: Path) -> None:
+    """The page asks again and says which; loose files are what the command line calls the folder it stands in."""
+    for name in ("shapes_dp.pth.tar", "truncated.pth"):
+        (tmp_path / name).write_bytes((SAMPLES / name).read_bytes())
+    folder = str(tmp_path)
+    told: list[str] = []
+    made = Session(lambda done, total, note: told.append(note))
+    whole = json.loads(_value(made, ask="json", what="scan", folder=folder))
+    assert whole["name"] == tmp_path.name and told == ["shapes_dp.pth.tar", "truncated.pth", "", ""]
+    asked = {"ask": "json", "what": "scan", "folder": folder, "deep": ["truncated.pth"], "name": "."}
+    less = json.loads(_value(made, **asked))
+    assert less["name"] == "." and less["rows"][0] == whole["rows"][0]
+    row = less["rows"][1]
+    assert row["kind"] == "unreadable" and row["says"] == "This file is nested more deeply than a page can follow."
+    assert row["nbytes"] == whole["rows"][1]["nbytes"] and "make app" in row["findings"][0]["remedy"]
+    assert len(_value(made, **{**asked, "ask": "scan"})["rows"]) == 2

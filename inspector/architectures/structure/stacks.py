@@ -10,7 +10,8 @@ from inspector.architectures.structure.types import NORMS, Layer, LayerKind, Sta
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import ModuleNode
 
-_NUMBERED = re.compile(r"(.*?)(\d{1,6})")
+# Zeros in front are of the stem, so that stem and number are the name: 00 to 09 are a row, and 10 to 11 another.
+_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,5})")
 _NUMBER = re.compile(r"\d+")
 _LEAST = 2
 _LEAST_STAGED = 3

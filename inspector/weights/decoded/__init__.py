@@ -5,6 +5,7 @@ A new one is a file and a name here; `plain` takes what nobody claims.
 
 from __future__ import annotations
 
+from inspector.checkpoint.layout import is_plain_float
 from inspector.checkpoint.types import TensorInfo
 from inspector.weights.decoded import blocks, packed, parts, plain, quantised, stored, words
 from inspector.weights.decoded.types import Decoder
@@ -18,12 +19,10 @@ DECODERS: tuple[Decoder, ...] = (
     words.DECODER,
 )
 
-_PLAIN = frozenset({"float32", "float16", "bfloat16", "float64"})
-
 
 def find_decoder(tensor: TensorInfo) -> Decoder:
     """Who reads that tensor's numbers."""
     # Nearly all tensors of nearly all files, and nobody's claim: thousands of them need not be offered to everyone.
-    if tensor.dtype in _PLAIN and tensor.layout == "strided" and tensor.encoding is None:
+    if is_plain_float(tensor):
         return plain.DECODER
     return next((decoder for decoder in DECODERS if decoder.claims(tensor)), plain.DECODER)

@@ -38,18 +38,22 @@ class Flags:
 class ndarray:
     """memory: bytes of one buffer. start: of the first element in it, in bytes. strides: in bytes."""
 
-    __slots__ = ("_shape", "dtype", "flags", "memory", "start", "strides")
+    __slots__ = ("_shape", "dtype", "memory", "start", "strides")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, memory: memoryview, kind: dtype, shape: Shape, strides: Shape | None = None, start: int = 0):
         self.memory, self.dtype, self._shape, self.start = memory, kind, tuple(shape), start
         self.strides = row_major(shape, kind.itemsize) if strides is None else strides
-        self.flags = Flags(self)
 
     @property
     def shape(self) -> Shape:
         # Another tuple each time, as NumPy gives it: a pickle writes what is one object once.
         return tuple(size for size in self._shape)
+
+    @property
+    def flags(self) -> Flags:
+        # Made when asked for: held, it would keep the array, and its bytes, until Python looks for circles.
+        return Flags(self)
 
     @property
     def size(self) -> int:
