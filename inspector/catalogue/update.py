@@ -31,6 +31,7 @@ from inspector.catalogue.views import (
 )
 from inspector.errors import ExportError
 from inspector.lint.audit import PlannedRun, planned_runs
+from inspector.path_text import path_text
 from inspector.side_files import reason_of
 from inspector.survey.described import DESCRIBED, tabled, unit_line
 from inspector.survey.report import RowKind
@@ -262,4 +263,4 @@ class _Update:
 
 
 def _place(base: str, path: str) -> str:
-    return path if "://" in path else os.path.normpath(os.path.join(base, path))  # noqa: PTH118 - an address of text
+    return path if "://" in path else os.path.normpath(os.path.join(path_text(base), path))  # noqa: PTH118 - an address of text

@@ -14,6 +14,7 @@ from inspector.lint.kinds import ALWAYS, OF_NUMBERS, OF_SPECTRA, find_ids, with_
 from inspector.lint.numbers import NUMBERS_LEFT, NumbersCheck
 from inspector.lint.report import Checked, CheckedFile, CheckReport, KnownFinding
 from inspector.lint.request import CheckRequest
+from inspector.path_text import path_text
 from inspector.progress import Progress, silent
 from inspector.survey.kinds import NOT_EXAMINED, POINTER_FILE
 from inspector.survey.report import RowKind, Survey, SurveyRow
@@ -89,7 +90,7 @@ def shown_path(path: Path, base: Path) -> str:
     place, root = Path(os.path.abspath(path)), Path(os.path.abspath(base))
     if place == root:
         return ""
-    return (place.relative_to(root) if place.is_relative_to(root) else place).as_posix()
+    return path_text((place.relative_to(root) if place.is_relative_to(root) else place).as_posix())
 
 
 def _rows(survey: Survey) -> Iterator[SurveyRow]:

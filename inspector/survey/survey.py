@@ -11,6 +11,7 @@ from pathlib import Path
 from inspector.errors import ReadError
 from inspector.gc_pause import without_collecting
 from inspector.limits import DEFAULT_LIMITS, Limits
+from inspector.path_text import path_text
 from inspector.progress import Progress, silent
 from inspector.side_files import PathKind, kind_of_path, nothing_at, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
@@ -192,7 +193,7 @@ def _units(
             skipped += walk.skipped()
             incomplete |= walk.incomplete
         elif kind is PathKind.FILE:
-            found = [Unit(path=place.shown or place.where.name, place=place.where)]
+            found = [Unit(path=place.shown or path_text(place.where.name), place=place.where)]
         else:
             if kind is PathKind.NOTHING:
                 raise nothing_at(place.where, what="file or folder")

@@ -13,6 +13,7 @@ from typing import Protocol
 from inspector.errors import InspectorError, ReadError
 from inspector.findings import Severity
 from inspector.limits import Limits
+from inspector.path_text import path_text
 from inspector.readers import claims_folder
 from inspector.remote.ranged import RangedSource
 from inspector.survey.kinds import FOLDER_UNLISTED, NOT_EXAMINED, UNREADABLE_FILE, kind_of_error
@@ -120,8 +121,8 @@ class Walk:
     def _path(self, inside: Path) -> str:
         """What a path is called in the rows."""
         if not self.shown:
-            return inside.as_posix()
-        return self.shown if inside == Path() else f"{self.shown.rstrip('/')}/{inside.as_posix()}"
+            return path_text(inside.as_posix())
+        return self.shown if inside == Path() else f"{self.shown.rstrip('/')}/{path_text(inside.as_posix())}"
 
     def _leave_out(self, what: str) -> None:
         self.incomplete = True
@@ -154,7 +155,7 @@ class Walk:
         try:
             mode = place.lstat().st_mode
         except OSError as error:
-            says = f"{place.name} cannot be looked at: {error.strerror or error}."
+            says = f"{path_text(place.name)} cannot be looked at: {error.strerror or error}."
             self._refuse(inside, unreadable_row(self._path(inside), 0, UNREADABLE_FILE, says))
             return False
         if stat.S_ISLNK(mode):

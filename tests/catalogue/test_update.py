@@ -19,10 +19,11 @@ from inspector.catalogue.open import Catalogue, open_catalogue
 from inspector.catalogue.parts import PartFolder, catalogue_of
 from inspector.errors import ExportError, ReadError
 from inspector.lint.audit import audit
+from inspector.path_text import path_of_text
 from inspector.survey.survey import How
 from inspector.sweep.piece import Part
 from inspector.sweep.store import open_store
-from tests.catalogue.zoo import EVIL, bring_up_to_date, make_zoo, run_audit, weights
+from tests.catalogue.zoo import EVIL, HOSTILE, bring_up_to_date, make_zoo, run_audit, weights
 from tests.lint.test_check import request_of
 
 
@@ -172,7 +173,7 @@ def test_names_of_strangers_are_names(tmp_path: Path) -> None:
     _, folder = bring_up_to_date(store)
     with open_catalogue(folder) as catalogue:
         held = [row[0].rpartition("/")[2] for row in catalogue.ask("select path from files order by path").rows]
-        assert held == [name, "latin\\udcff.pkl", "names.safetensors"]
+        assert held == [name, "latin\\377.pkl", "names.safetensors"]
         names = [row[0] for row in catalogue.ask("select name from tensors order by length(name)").rows]
         assert names[0] == EVIL.replace("\x00", "\\x00")
         assert len(names[1]) == 2000 and names[1].startswith("longlong")
@@ -180,6 +181,30 @@ def test_names_of_strangers_are_names(tmp_path: Path) -> None:
             name,
             "names.safetensors",
         ]
+
+
+def test_a_name_written_as_another_is_shown_hides_no_file(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"z\xff")
+    root.mkdir()
+    (root / os.fsdecode(b"\xff.pkl")).write_bytes(HOSTILE)
+    for name in ("\\udcff.pkl", "\\377.pkl", "\\xff.pkl"):
+        (root / name).write_bytes(pickle.dumps({}))
+    (root / ("a" * 200)).mkdir()
+    deep = root / "/".join(["a" * 200] * 5)
+    for name in ("b", "c"):  # Apart where a long path is shortened.
+        place = deep / name / "/".join(["d" * 200] * 8)
+        place.mkdir(parents=True)
+        (place / "x.pkl").write_bytes(pickle.dumps({}))
+    run_audit(root, tmp_path / "store", headers=True)
+    _, folder = bring_up_to_date(tmp_path / "store")
+    with open_catalogue(folder) as catalogue:
+        assert catalogue.ask("select count(distinct path), count(distinct place), count(*) from files").rows == (
+            (6, 6, 6),
+        )
+        ((path, place),) = catalogue.ask(
+            "select distinct path, place from findings join files using (file) where files.finding = 'dangerous-global'"
+        ).rows
+    assert path == "z\\377/\\377.pkl" and path_of_text(place) == str(root / os.fsdecode(b"\xff.pkl"))
 
 
 def test_a_cut_part_is_named_the_others_answer_and_the_next_update_writes_it_anew(zoo: Path, tmp_path: Path) -> None:
