@@ -49,7 +49,13 @@ def survey_of(folder: str, progress: Progress = silent) -> Survey:
     from inspector.lint.request import CheckRequest, Settings
 
     request = CheckRequest(
-        paths=(Path(folder),), base=Path(folder), settings=Settings(), git=True, headers=True, jobs=1
+        paths=(Path(folder),),
+        base=Path(folder),
+        settings=Settings(),
+        git=True,
+        headers=True,
+        jobs=1,
+        pointers_pass=False,
     )
     return check(request, progress=progress).survey
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from inspector.errors import ExportError, ReadError, UsageError
-from inspector.new_files import new_file
+from inspector.new_files import WRITING, new_file
 from inspector.side_files import reason_of, shown_name
 
 #: What is said where a store cannot take more.
@@ -71,7 +71,8 @@ class FolderBlobs:
 
     def holds_others(self) -> bool:
         try:
-            return any(self.root.iterdir())
+            # Another driver may just be making the store.
+            return any(not place.name.startswith(WRITING) for place in self.root.iterdir())
         except FileNotFoundError:
             return False
         except NotADirectoryError as error:

@@ -126,10 +126,13 @@ def open_store(where: str, blobs: Blobs | None = None) -> ResultStore:
     place = blobs or blobs_of(where)
     mark = json.dumps({"format": "inspector store", "version": _VERSION}).encode("ascii")
     held = _mark_of(place)
-    if held is None:
-        if place.holds_others():
+    if held is None and place.holds_others():
+        # Another driver that makes the same store marks it before it writes anything else.
+        held = _mark_of(place)
+        if held is None:
             what = "prefix" if "://" in where else "folder"
             raise UsageError(f"{place.shown} holds other files.", hint=f"Name an empty or a new {what} for the store.")
+    if held is None:
         place.write(_MARK, mark)
     elif held != mark:
         raise UsageError(f"{place.shown} is no store of this version.", hint="Name a new folder for the store.")

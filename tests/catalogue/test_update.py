@@ -66,6 +66,41 @@ def test_what_changed_has_its_new_row_alone_and_what_went_has_none(zoo: Path, tm
         assert catalogue.parts.index is not None and not catalogue.parts.index.plain
 
 
+@pytest.mark.parametrize("left", [0, 1])
+def test_what_went_is_gone_whichever_of_two_questions_asks_last(zoo: Path, tmp_path: Path, left: int) -> None:
+    run_audit(zoo, tmp_path / "s")
+    run_audit(zoo, tmp_path / "s", headers=True)
+    bring_up_to_date(tmp_path / "s")
+    for place in sorted(zoo.iterdir())[left:]:
+        place.unlink()
+    run_audit(zoo, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        assert paths(catalogue) == ["zoo/base.pth"][:left] and catalogue.absent == 0
+    # And without the index, worked out from the parts.
+    for place in folder.root.glob("current-*"):
+        place.unlink()
+    with open_catalogue(folder) as catalogue:
+        assert len(paths(catalogue)) == left and catalogue.absent == 0
+
+
+def test_the_catalogue_weighs_a_finding_as_its_own_audit_does(tmp_path: Path) -> None:
+    root = tmp_path / "zoo"
+    root.mkdir()
+    (root / "lfs.safetensors").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 1234\n"
+    )
+    (root / "evil.pkl").write_bytes(HOSTILE)
+    told = audit(request_of(root, base=tmp_path), How(store=open_store(str(tmp_path / "s")))).report
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        found = catalogue.ask("select path, findings.finding, findings.severity from findings join files using (file)")
+        worst = dict(catalogue.ask("select path, severity from files").rows)
+    said = {(file.path, one.id, one.severity.value) for file in told.files for one in file.findings}
+    assert set(found.rows) == said and ("zoo/lfs.safetensors", "pointer-file", "notice") in said
+    assert worst == {"zoo/lfs.safetensors": "notice", "zoo/evil.pkl": "error"}
+
+
 def test_headers_alone_do_not_hide_what_numbers_said(zoo: Path, tmp_path: Path) -> None:
     run_audit(zoo, tmp_path / "s")
     run_audit(zoo, tmp_path / "s", headers=True, digest=False)
@@ -308,7 +343,7 @@ def test_a_later_version_is_refused_and_left(zoo: Path, tmp_path: Path) -> None:
     assert json.loads(note.read_text()) == {"version": 99}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', '{"version": "1"}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 2}', '{"version": "1"}', "[" * 100_000])
 def test_a_note_that_is_none_is_named(asked: PartFolder, tmp_path: Path, text: str) -> None:
     shutil.copytree(asked.root, tmp_path / "c")
     (tmp_path / "c" / "zzz.json").write_text(text)
