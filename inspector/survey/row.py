@@ -41,8 +41,8 @@ class Reading:
     digest: compute the sha256 of each checkpoint. more: asked about each that was opened, beside what its reader
     noticed; what: which network it is. Both go to other processes, so they must pickle. describer: takes down what is
     in each for a catalogue, and is told what `more` read.
-    every: members of an archive that are no checkpoints and harmless have rows, too. pointers_pass: a Git LFS pointer is
-    a note and no error, since it is what a repository holds.
+    every: members of an archive that are no checkpoints and harmless have rows, too.
+    pointers_pass: a Git LFS pointer is a note and no error, since it is what a repository holds.
     """
 
     limits: Limits = DEFAULT_LIMITS
