@@ -6,13 +6,14 @@ or a visitor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from inspector.errors import MissingLibrary, ReadError
 from inspector.installed import install_line
+from inspector.sweep.engines import cancel_each
 from inspector.sweep.piece import engine_version
 
 Result = TypeVar("Result")
@@ -36,6 +37,9 @@ class Cluster:
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         future: Future[Result] = self._executor.submit(function, *args)
         return future
+
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        cancel_each(futures)
 
     def renew(self) -> None:
         return None
