@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,12 +126,17 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pyt
     store = open_store(str(tmp_path / "store"))
     store.put("squares", [(KEYS[0], b"0")])
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    for number, says in (
+        (errno.ENOSPC, "No space left on device. What it holds is whole; run the same again once there is room."),
+        (errno.EROFS, "Read-only file system. What it holds is whole; run the same again once it can be written."),
+    ):
 
-    monkeypatch.setattr("inspector.sweep.blobs.new_file", full)
-    with pytest.raises(ExportError, match=r"cannot be written: .*No space left"):
-        store.put("squares", [(KEYS[1], b"1")])
+        def refuse(*_: object, number: int = number, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("inspector.sweep.blobs.new_file", refuse)
+        with pytest.raises(ExportError, match=f"cannot be written: {says}"):
+            store.put("squares", [(KEYS[1], b"1")])
     assert held(tmp_path / "store") == {KEYS[0]: b"0"}
 
 
