@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from inspector.errors import MissingLibrary, ReadError
 from inspector.installed import install_line
-from inspector.sweep.engines import cancel_each
 from inspector.sweep.piece import engine_version
 
 Result = TypeVar("Result")
@@ -39,7 +38,8 @@ class Cluster:
         return future
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
-        cancel_each(futures)
+        for future in futures:
+            future.cancel()
 
     def renew(self) -> None:
         return None

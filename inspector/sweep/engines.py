@@ -94,7 +94,7 @@ class Threads:
         return self._pool.submit(function, *args)
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
-        cancel_each(futures)
+        _cancel_each(futures)
 
     def renew(self) -> None:
         return None
@@ -166,7 +166,7 @@ class Given:
         return self._executor.submit(function, *args)
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
-        cancel_each(futures)
+        _cancel_each(futures)
 
     def renew(self) -> None:
         return None
@@ -178,7 +178,7 @@ class Given:
         return None
 
 
-def cancel_each(futures: Iterable[Future[Any]]) -> None:
+def _cancel_each(futures: Iterable[Future[Any]]) -> None:
     """What has not begun does not."""
     for future in futures:
         future.cancel()
