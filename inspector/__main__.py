@@ -11,9 +11,14 @@ def main() -> None:
         from inspector.textconv import run
 
         sys.exit(run(words[1]))
-    from inspector.cli.main import main as main_
+    try:
+        from inspector.cli.main import main as main_
 
-    main_()
+        main_()
+    except KeyboardInterrupt:
+        # Before the first command could take it.
+        print("Stopped.", file=sys.stderr)
+        sys.exit(130)
 
 
 # Processes that a scan starts import this module again.

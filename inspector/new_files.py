@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+#: How the name of a file begins that is still being written.
+WRITING = ".writing-"
 # What a file system says that knows no hard links.
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EINVAL}
 
@@ -23,7 +25,7 @@ def new_file(destination: Path, suffix: str = "", *, folder: bool = False, overw
 
     suffix: of its name meanwhile. Raises as `publish`, and OSError where nothing can be made.
     """
-    temporary = destination.parent / f".writing-{secrets.token_hex(8)}{suffix}"
+    temporary = destination.parent / f"{WRITING}{secrets.token_hex(8)}{suffix}"
     # Named before it is made: a signal in between leaves nothing either.
     try:
         if folder:

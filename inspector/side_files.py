@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from inspector.errors import LimitExceeded, ReadError
 from inspector.limits import DEFAULT_LIMITS
+from inspector.path_text import path_text
 from inspector.units import shorten_middle
 
 # What this process was given open: standard input, and what a shell writes for <(command).
@@ -79,7 +80,7 @@ def nothing_at(path: str | os.PathLike[str], name: str = "", *, what: str = "fil
 def shown_name(path: str | os.PathLike[str]) -> str:
     """What to call it in a sentence: its last part, cut where it is no name but a whole text."""
     text = os.fspath(path)
-    name = os.path.basename(text) or text or '""'
+    name = path_text(os.path.basename(text) or text or '""')
     return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
 
 

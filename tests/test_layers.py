@@ -25,6 +25,7 @@ FLOOR = (
     "new_files",
     "shell_lines",
     "short_repr",
+    "path_text",
     "installed",
     "reports_from_json",
 )

@@ -63,7 +63,13 @@ def survey_of(folder: str, progress: Progress = silent, *, name: str = "", deep:
     from inspector.survey.survey import How, plan_places, survey_plan
 
     request = CheckRequest(
-        paths=(Path(folder),), base=Path(folder), settings=Settings(), git=True, headers=True, jobs=1
+        paths=(Path(folder),),
+        base=Path(folder),
+        settings=Settings(),
+        git=True,
+        headers=True,
+        jobs=1,
+        pointers_pass=False,
     )
     reading = reading_of(request)
     plan = plan_places(places_of(request), reading.limits, git=request.git)

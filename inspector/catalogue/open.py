@@ -29,6 +29,8 @@ _FUNCTIONS = frozenset(
     }
 )
 _MOST_SPILLED = "20GB"
+# What DuckDB makes of an exception that a handler of signals raises.
+_INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,10 @@ def _told(seconds: float) -> Iterator[None]:
 
     try:
         yield
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from error
     except duckdb.InterruptException as error:
         raise LimitExceeded(f"The question took longer than {seconds:g} s and was stopped.") from error
     except duckdb.OutOfMemoryException as error:

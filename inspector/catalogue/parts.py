@@ -23,6 +23,8 @@ from inspector.errors import ExportError, ReadError
 from inspector.new_files import new_file
 from inspector.reports_from_json import KEPT, report_from
 from inspector.side_files import reason_of, shown_name
+from inspector.sweep.blobs import is_full, still_whole
+from inspector.sweep.store import check_version
 
 _FOLDER = "catalogue"
 #: What the folder of lines on their way into a part is called first.
@@ -100,7 +102,8 @@ class Parts:
 
 
 def catalogue_of(store: str | os.PathLike[str]) -> PartFolder:
-    """The catalogue in the folder of a store."""
+    """The catalogue in the folder of a store. Raises UsageError where that is a store of another version."""
+    check_version(os.fspath(store))
     return PartFolder(Path(store) / _FOLDER)
 
 
@@ -185,7 +188,7 @@ class PartFolder:
         except OSError as error:
             raise ExportError(
                 f"The catalogue {self.shown} cannot be written: {reason_of(error)}.",
-                hint="What it holds is whole; run the same again once there is room.",
+                hint=still_whole(full=is_full(error)),
             ) from error
         return part
 

@@ -16,10 +16,11 @@ MOST_OWNERS = 64
 LEAST_SHARE = 0.5
 _MOST_PAIRS = 2_000_000
 
-#: Of a row of files, joined with `held`, how many of its tensors match.
+#: Of a row of files, joined with `held`, how many of its tensors match. Eight digits tell one sha256 from the others.
 MATCHES_TEXT = """(held.matches > 0 OR contains(lower(path), lower($text))
     OR contains(lower(architecture), lower($text)) OR contains(lower(format), lower($text))
-    OR contains(lower(producer), lower($text)) OR sha256 = lower($text))"""
+    OR contains(lower(producer), lower($text))
+    OR (starts_with(sha256, lower($text)) AND regexp_full_match(lower($text), '[0-9a-f]{8,64}')))"""
 _SEARCH = f"""
 SELECT path, nbytes, coalesce(architecture, '') AS architecture, format, parameters, severity,
     coalesce(held.matches, 0) AS matching_tensors
@@ -92,7 +93,7 @@ def tables(catalogue: Catalogue) -> Answer:
 
 
 def search(catalogue: Catalogue, text: str, *, most: int = 0, seconds: float = 0.0) -> Answer:
-    """Files with the text in their path, network, format, writer or the names of their tensors, or of that sha256."""
+    """Files with the text in their path, network, format, writer or names of tensors, or whose sha256 begins so."""
     return catalogue.ask(_SEARCH, parameters={"text": text}, most=most, seconds=seconds)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 #: Of the columns below; in the note of each part.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ RUNS = (
     Column("is_folder", "BOOLEAN", "", "whether it is several files that are one checkpoint"),
     Column("key", "VARCHAR", "", "of its result"),
 )
+#: Of the one row of a run that found no file.
+NO_PLACE = ""
 TABLES = {"files": FILES, "tensors": TENSORS, "findings": FINDINGS, "runs": RUNS}
 
 _HELD = (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from inspector.catalogue.engine import connect, explained, quoted, reading, write_parquet
 from inspector.catalogue.parts import SCRATCH, Part, PartFolder, PartKind, Parts
-from inspector.catalogue.schema import FILES, FINDINGS, LINE, OWN_ID, RUN_LINE, TENSORS, selected
+from inspector.catalogue.schema import FILES, FINDINGS, LINE, NO_PLACE, OWN_ID, RUN_LINE, TENSORS, selected
 from inspector.catalogue.views import (
     INDEX_TABLES,
     KIN_TABLES,
@@ -31,6 +31,7 @@ from inspector.catalogue.views import (
 )
 from inspector.errors import ExportError
 from inspector.lint.audit import PlannedRun, planned_runs
+from inspector.path_text import path_text
 from inspector.side_files import reason_of
 from inspector.survey.described import DESCRIBED, tabled, unit_line
 from inspector.survey.report import RowKind
@@ -136,11 +137,10 @@ class _Update:
             sources = key_of("sources", run.base, sorted(run.sources))
             # The newest plan is the one that counts, and clocks of drivers differ: it is later than what it follows.
             at = max([run.at, *(round(one.at + _LATER_SECONDS, 3) for one in before.runs if one.run == run.id)])
+            told = {"run": run.id, "ended": at, "sources": sources}
             lines = (
                 {
-                    "run": run.id,
-                    "ended": at,
-                    "sources": sources,
+                    **told,
                     "path": tabled(unit.path),
                     "place": tabled(_place(run.base, unit.path)),
                     "is_folder": unit.is_folder,
@@ -149,7 +149,10 @@ class _Update:
                 for unit in run.units
                 if unit.is_folder or unit.path not in covered
             )
-            self._write_lines(json.dumps(line, ensure_ascii=True).encode("ascii") for line in lines)
+            # A run that found nothing has to be known of: what an earlier one found there is gone.
+            first = next(lines, {**told, "path": "", "place": NO_PLACE, "is_folder": False, "key": ""})
+            every = chain((first,), lines)
+            self._write_lines(json.dumps(line, ensure_ascii=True).encode("ascii") for line in every)
             self._folder.write(PartKind.RUN, ("runs",), (run.state,), self._write_run, run=run.id, at=at)
 
     def _write_run(self, _: str, place: Path) -> int:
@@ -262,4 +265,4 @@ class _Update:
 
 
 def _place(base: str, path: str) -> str:
-    return path if "://" in path else os.path.normpath(os.path.join(base, path))  # noqa: PTH118 - an address of text
+    return path if "://" in path else os.path.normpath(os.path.join(path_text(base), path))  # noqa: PTH118 - an address of text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inspector.catalogue.engine import reading
 from inspector.catalogue.parts import Part, PartFolder, Parts
-from inspector.catalogue.schema import FILES, TABLES, empty
+from inspector.catalogue.schema import FILES, NO_PLACE, TABLES, empty
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,6 +30,7 @@ latest AS (
     SELECT listed.*, coalesce(identity, '') AS identity, coalesce(numbers, false) AS numbers,
         weights IS NOT NULL AS digested
     FROM listed SEMI JOIN latest USING (sources, place, is_folder) LEFT JOIN results USING (key)
+    WHERE place <> '{no_place}'
 ), ranked AS (
     SELECT *, row_number() OVER one AS nth, first_value(identity) OVER one AS newest
     FROM found WINDOW one AS (PARTITION BY place, is_folder ORDER BY ended DESC, run)
@@ -125,7 +126,7 @@ def _work_out(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts: 
     repeated = mark_repeated(connection, folder, parts.rows)
     rows = {table: rows_query(folder, parts.rows, table, repeated=repeated) for table in PART_TABLES}
     runs = rows_query(folder, parts.runs, "runs", repeated=False)
-    connection.execute(_CHOSEN.format(runs=runs, files=rows["files"]))
+    connection.execute(_CHOSEN.format(runs=runs, files=rows["files"], no_place=NO_PLACE))
     connection.execute(
         f"""CREATE TABLE held_files AS SELECT held.*, chosen.place, chosen.run,
         to_timestamp(chosen.ended)::TIMESTAMP AS audited FROM ({rows["files"]}) AS held JOIN chosen USING (key)"""

@@ -103,6 +103,7 @@ def audit(
     json: Json = False,
 ) -> int:
     """Check a fleet of files, resumably: what the store holds is not read again, and any part may run anywhere."""
+    from inspector.catalogue.parts import catalogue_of
     from inspector.lint.audit import audit as audit_files
     from inspector.survey.survey import How
     from inspector.sweep.piece import parse_part
@@ -135,6 +136,7 @@ def audit(
         how,
         addresses=addresses,
         most_nbytes=None if yes else UNASKED_NBYTES,
+        catalogue=catalogue_of(catalogue).root if catalogue else None,
         progress=progress_bar("auditing"),
     )
     write_reports(checked.report, plan, (), everything=everything)

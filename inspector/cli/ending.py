@@ -53,14 +53,13 @@ class Group(TyperGroup):
     """The commands. typer itself makes 130 of every interrupt, whichever signal it was."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        with printing():  # its help
+        with _ended_by_signals(), printing():  # its help
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            raise Ended(code_of(interrupt)) from interrupt
+            with _ended_by_signals():
+                return super().invoke(ctx)
         except SystemExit as error:
             # No command of ours does so: a person's own code, run by `explain`, would end us without a word.
             raise ModelError(f"The code ended the program by itself, with exit code {error.code or 0}.") from error
@@ -81,9 +80,22 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise Ended(code_of(interrupt)) from interrupt
+
+
+# Which signal came, where what it interrupted tells an interruption alone (DuckDB).
+_CAME: list[int] = []
+
+
 def code_of(interrupt: KeyboardInterrupt) -> int:
     """128 + N for signal N, 130 for Ctrl-C."""
-    return _SIGNALLED + interrupt.number if isinstance(interrupt, Signalled) else STOPPED
+    came = [interrupt.number] if isinstance(interrupt, Signalled) else _CAME
+    return _SIGNALLED + came[-1] if came else STOPPED
 
 
 @contextmanager
@@ -96,6 +108,7 @@ def signals_raised() -> Iterator[None]:
         now = time.monotonic()
         if now - last >= _SECONDS_APART:
             last = now
+            _CAME.append(number)
             raise Signalled(number)
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

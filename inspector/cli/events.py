@@ -9,7 +9,7 @@ import typer
 
 from inspector.cli.ending import complain
 from inspector.cli.options import FailOn, Json, exit_code, progress_bar, show
-from inspector.cli.output import Overwrite, check_place, written_whole
+from inspector.cli.output import Overwrite, check_is_new, check_place, written_whole
 from inspector.errors import ReadError, UsageError
 from inspector.findings import Severity
 from inspector.side_files import PathKind, kind_of_path, shown_name
@@ -45,8 +45,7 @@ def events(
 
     if csv is not None:
         check_place(csv, [path])
-        if kind_of_path(csv) is not PathKind.NOTHING and not overwrite:
-            raise UsageError(f"{shown_name(csv)} exists already.", hint="Choose another name, or pass --overwrite.")
+        check_is_new(csv, overwrite=overwrite)
     if kind_of_path(path) is PathKind.NOTHING:
         raise UsageError(f"There is nothing called {shown_name(path)}.", hint="Check the path.")
     found = event_runs_beside(path) if beside else find_event_runs(path)

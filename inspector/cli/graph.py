@@ -13,7 +13,7 @@ import typer
 
 from inspector.cli.ending import complain, printing
 from inspector.cli.options import Json, State, open_file, pick_state, refuse_another, refuse_unnamed_code, show
-from inspector.cli.output import Overwrite, check_place, written_whole
+from inspector.cli.output import Overwrite, check_is_new, check_place, written_whole
 from inspector.errors import UsageError
 from inspector.flops.input_size import parse_size
 from inspector.side_files import PathKind, kind_of_path, shown_name
@@ -88,8 +88,7 @@ def graph(
     chosen = Format.JSON if json else format_ or ending or Format.TEXT
     if output is not None:
         check_place(output, [file])
-        if kind_of_path(output) is not PathKind.NOTHING and not overwrite:
-            raise UsageError(f"{shown_name(output)} exists already.", hint="Choose another name, or pass --overwrite.")
+        check_is_new(output, overwrite=overwrite)
     carried = _graph_of(file, parse_size(input_size) if input_size else None, state)
     if chosen is Format.TEXT and output is None:
         show(carried, lambda: _outline(carried, depth), as_json=False)

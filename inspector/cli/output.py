@@ -49,14 +49,19 @@ def check_output(output: Path | None, inputs: Iterable[str], *, overwrite: bool,
     if output is None:
         raise UsageError("Where should the new file go?", hint="Give --output OUT.pth or OUT.safetensors.")
     check_is_no_input(output, inputs)
-    if _exists(output) and not overwrite and not (shard_size and output.is_dir()):
-        raise UsageError(f"{shown_name(output)} exists already.", hint="Choose another name, or pass --overwrite.")
+    check_is_new(output, overwrite=overwrite or (bool(shard_size) and output.is_dir()))
     if shard_size and _ending(output):
         raise UsageError(
             f"Shards go into a folder, and {output.name} is the name of a file.",
             hint=f"Give --output {quote_word(output.stem)} and --format {_writer_of(output)}.",
         )
     return output
+
+
+def check_is_new(output: Path, *, overwrite: bool) -> None:
+    """Raise UsageError where a file would be replaced that nobody said may be."""
+    if _exists(output) and not overwrite:
+        raise UsageError(f"{shown_name(output)} exists already.", hint="Choose another name, or pass --overwrite.")
 
 
 def check_is_no_input(output: Path, inputs: Iterable[str]) -> None:

@@ -12,7 +12,9 @@ import typer
 from inspector.catalogue.questions import Duplicates
 from inspector.cli.ending import complain, printing
 from inspector.cli.options import show, use_utf8
+from inspector.cli.output import Overwrite
 from inspector.errors import ReadError, UsageError
+from inspector.side_files import shown_name
 from inspector.units import counted
 
 if TYPE_CHECKING:
@@ -35,7 +37,12 @@ def query(
         str, typer.Argument(metavar="[SELECT]", help="One SELECT over files, tensors and findings; none lists them.")
     ] = "",
     search: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="Files by path, network, format, tensor name or sha256.")
+        str,
+        typer.Option(
+            "--search",
+            metavar="TEXT",
+            help="Files by path, network, format, tensor name or sha256 (8 digits and more).",
+        ),
     ] = "",
     findings: Annotated[
         str, typer.Option("--findings", metavar="ID", help="Every finding whose id is this, or begins so.")
@@ -50,6 +57,7 @@ def query(
     output: Annotated[
         Path | None, typer.Option("--output", "--out", help="Write all rows into this file instead: .csv, .json.")
     ] = None,
+    overwrite: Overwrite = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows that are printed, 0 for all.")] = _LIMIT,
 ) -> int:
     """Ask the catalogue of an audit: search, duplicates, shared trunks, findings, or any SELECT. Nothing is written."""
@@ -67,9 +75,9 @@ def query(
         )
     if not Path(store).is_dir():
         raise ReadError(f"{store[:200]} is no folder.", hint="Name the store of an audit: audit SOURCE --store DIR.")
-    form = form or _OF_ENDINGS.get(output.suffix.lower() if output is not None else "", Form.TABLE)
     if output is not None:
-        _check_output(output, store)
+        _check_output(output, store, overwrite=overwrite)
+    form = form or (Form.TABLE if output is None else _form_of_ending(output))
     with open_catalogue(catalogue_of(store)) as catalogue:
         _complain_of(catalogue)
         most = limit if output is None else 0
@@ -87,7 +95,18 @@ def query(
     return 0
 
 
-_OF_ENDINGS = {".json": Form.JSON, ".csv": Form.CSV}
+_OF_ENDINGS = {".json": Form.JSON, ".csv": Form.CSV, ".txt": Form.TABLE, ".tsv": Form.TABLE, "": Form.TABLE}
+
+
+def _form_of_ending(output: Path) -> Form:
+    """Raises UsageError for an ending that is not written."""
+    form = _OF_ENDINGS.get(output.suffix.lower())
+    if form is None:
+        raise UsageError(
+            f"{shown_name(output)}: no {output.suffix} is written.",
+            hint="Name a .csv, .json or .txt, or pass --format.",
+        )
+    return form
 
 
 def _answer(
@@ -125,10 +144,11 @@ def _complain_of(catalogue: Catalogue) -> None:
         complain(f"{counted(catalogue.absent, 'file')} of the audits have no result yet.")
 
 
-def _check_output(output: Path, store: str) -> None:
-    from inspector.cli.output import check_place
+def _check_output(output: Path, store: str, *, overwrite: bool) -> None:
+    from inspector.cli.output import check_is_new, check_place
 
     check_place(output, ())
+    check_is_new(output, overwrite=overwrite)
     if output.resolve().is_relative_to(Path(store).resolve()):
         raise UsageError("That is in the store itself.", hint="Write it somewhere else.")
 

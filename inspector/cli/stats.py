@@ -20,10 +20,12 @@ from inspector.cli.options import (
     progress_bar,
     show,
 )
-from inspector.findings import Severity
+from inspector.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from inspector.inspection import Inspection
 
 
 def stats(
@@ -59,8 +61,8 @@ def stats(
     checkpoint = open_file(file)
     if not yes:
         check_cost(checkpoint, UNASKED_NBYTES)
-    numbers = Question.SPECTRA if spectra else Question.HEALTH
-    questions = (Question.RECOGNITION, Question.PARAMETERS, numbers)
+    numbers = (Question.HEALTH, Question.SPECTRA) if spectra else (Question.HEALTH,)
+    questions = (Question.RECOGNITION, Question.PARAMETERS, *numbers)
     chosen = pick_state(checkpoint, state)
     progress = progress_bar("reading")
     if store or executor or jobs:
@@ -69,7 +71,7 @@ def stats(
     else:
         inspection = inspect(checkpoint, questions, state=chosen, progress=progress)
     health = inspection.health
-    findings = health.findings if health else ()
+    findings = (*(health.findings if health else ()), *_unmeasured(inspection))
 
     def text() -> RenderableType:
         from rich.console import Group
@@ -84,7 +86,9 @@ def stats(
             parts += [weights_text(health.weights), ""]
             if health.spectra:
                 parts += [spectra_text(health.spectra), ""]
-            parts += [findings_text(findings), passed_over_text(health)]
+        parts.append(findings_text(findings))
+        if health:
+            parts.append(passed_over_text(health))
         parts += [f"{what}: {why}" for what, why in inspection.skipped]
         return Group(*parts)
 
@@ -97,3 +101,17 @@ def stats(
     }
     show(report, text, as_json=json)
     return exit_code((*checkpoint.findings, *findings), fail_on)
+
+
+def _unmeasured(inspection: Inspection) -> tuple[Finding, ...]:
+    """What should have had numbers and gave none, as `check` says it: no gate is passed by what nobody read."""
+    from inspector.inspection import Question
+    from inspector.lint.numbers import NUMBERS_UNREAD, find_unread
+
+    health, checkpoint = inspection.health, inspection.checkpoint
+    if health is not None:
+        found = find_unread(checkpoint, ((inspection.state, health),))
+        return tuple(finding for finding in found if finding.severity is Severity.ERROR)
+    if (inspection.state or checkpoint.weights) is None:
+        return ()
+    return tuple(NUMBERS_UNREAD.found(why) for what, why in inspection.skipped if what == Question.HEALTH.value)

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from inspector.errors import ReadError, UsageError
@@ -28,13 +29,14 @@ from inspector.readers.web_files import list_web
 from inspector.remote.address import is_web_address
 from inspector.remote.buckets import is_bucket_address, list_bucket
 from inspector.reports_from_json import KEPT, report_from
+from inspector.side_files import shown_name
 from inspector.survey.kinds import NOT_EXAMINED
 from inspector.survey.report import Survey, SurveyRow
 from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
 from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
 from inspector.survey.walk import RemoteFile, Unit
-from inspector.sweep.blobs import NoBlob
+from inspector.sweep.blobs import FolderBlobs, NoBlob
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
 from inspector.units import counted, human_bytes
@@ -115,6 +117,7 @@ def audit(
     *,
     addresses: Sequence[str] = (),
     most_nbytes: int | None = None,
+    catalogue: Path | None = None,
     each: Callable[[SurveyRow], None] | None = None,
     progress: Progress = silent,
 ) -> Checked:
@@ -122,7 +125,8 @@ def audit(
 
     addresses: more sources: prefixes of buckets (s3://, gs://, az://), places on the hub (hf://org/name, hf://org/),
     files behind http and https addresses.
-    most_nbytes: that may be fetched of them without being asked, None for any.
+    most_nbytes: that may be fetched of them without being asked, None for any. catalogue: the folder of one that is
+    made of the store later. Neither that nor the store is looked at.
 
     Raises as `check`, UsageError over most_nbytes, ReadError and ExportError of the store and the executor; what was
     done is kept then.
@@ -132,7 +136,14 @@ def audit(
     remote = list_all(addresses, reading.limits)
     if most_nbytes is not None:
         _check_cost(request, remote, most_nbytes)
-    plan = plan_places(places_of(request), reading.limits, git=request.git, most=_MOST_FILES, remote=remote)
+    plan = plan_places(
+        places_of(request),
+        reading.limits,
+        git=request.git,
+        leave_out=_written(request, how.store, catalogue),
+        most=_MOST_FILES,
+        remote=remote,
+    )
     unkept: list[tuple[str, UnitRows]] = []
     survey = survey_plan(
         plan,
@@ -264,6 +275,17 @@ def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
         f"{address[:200]} cannot be listed.",
         hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/ and https://.",
     )
+
+
+def _written(request: CheckRequest, store: ResultStore | None, catalogue: Path | None) -> dict[Path, str]:
+    """Folders that the audit itself writes, and what is said of them. Raises UsageError where one is a source."""
+    found = {} if catalogue is None else {catalogue: "the catalogue of this audit"}
+    if store is not None and isinstance(store.blobs, FolderBlobs):
+        found[store.blobs.root] = "the store of this audit"
+    for place, what in found.items():
+        if any(place.resolve() == path.resolve() for path in request.paths):
+            raise UsageError(f"{shown_name(place)} is {what}.", hint="Name what is to be audited.")
+    return found
 
 
 def _check_cost(request: CheckRequest, remote: Sequence[RemoteFile], most_nbytes: int) -> None:

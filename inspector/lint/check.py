@@ -5,17 +5,17 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from inspector.findings import Finding, Severity
+from inspector.findings import Finding
 from inspector.lint.baseline import fingerprints_of, path_from, read_baseline
 from inspector.lint.kinds import ALWAYS, OF_NUMBERS, OF_SPECTRA, find_ids, with_explaining
 from inspector.lint.numbers import NUMBERS_LEFT, NumbersCheck
 from inspector.lint.report import Checked, CheckedFile, CheckReport, KnownFinding
 from inspector.lint.request import CheckRequest
+from inspector.path_text import path_text
 from inspector.progress import Progress, silent
-from inspector.survey.kinds import NOT_EXAMINED, POINTER_FILE
+from inspector.survey.kinds import NOT_EXAMINED
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.survey.row import Reading
 from inspector.survey.survey import Place, survey_places
@@ -59,7 +59,7 @@ def reading_of(request: CheckRequest, *, digests: bool = False) -> Reading:
             spectra=request.spectra,
             digests=digests and request.digest,
         )
-    return Reading(digest=request.digest, more=more)
+    return Reading(digest=request.digest, more=more, pointers_pass=request.pointers_pass)
 
 
 def judge(request: CheckRequest, survey: Survey) -> Checked:
@@ -89,7 +89,7 @@ def shown_path(path: Path, base: Path) -> str:
     place, root = Path(os.path.abspath(path)), Path(os.path.abspath(base))
     if place == root:
         return ""
-    return (place.relative_to(root) if place.is_relative_to(root) else place).as_posix()
+    return path_text((place.relative_to(root) if place.is_relative_to(root) else place).as_posix())
 
 
 def _rows(survey: Survey) -> Iterator[SurveyRow]:
@@ -115,7 +115,7 @@ class _Filter:
     def checked(self, row: SurveyRow, known: dict[str, KnownFinding]) -> tuple[CheckedFile, tuple[Finding, ...]]:
         """The file with what counts; and that with what is known."""
         ignored = self._ignored_in(row.path)
-        heard = tuple(self._weighed(finding) for finding in row.findings if self._is_heard(finding, ignored))
+        heard = tuple(finding for finding in row.findings if self._is_heard(finding, ignored))
         in_baseline = fingerprints_of(self._known_path(row.path), heard)
         counts = [one not in known and not self._request.learn for one in in_baseline]
         prints = fingerprints_of(row.path, heard)
@@ -169,11 +169,6 @@ class _Filter:
         inside = Path(os.path.relpath(self._request.base / path, self._folder)).as_posix()
         chosen = [ids for paths, ids in self._overrides if any(fnmatch.fnmatchcase(inside, one) for one in paths)]
         return self._ignore.union(*chosen)
-
-    def _weighed(self, finding: Finding) -> Finding:
-        if finding.id != POINTER_FILE.id or not self._request.pointers_pass:
-            return finding
-        return replace(finding, severity=Severity.NOTICE)
 
     def _is_heard(self, finding: Finding, ignored: frozenset[str]) -> bool:
         return finding.id not in ignored and (self._select is None or finding.id in self._select)

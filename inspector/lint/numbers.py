@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -61,7 +61,7 @@ class NumbersCheck:
             says = f"Checking its numbers failed in a way that it should not ({type(error).__name__}: {error})."
             return (INTERNAL_ERROR.found(says[:500], remedy="Please report this."),)
         found = {(f.id, f.says): f for state, report in reports for f in _of_set(checkpoint, state, report)}
-        return (*found.values(), *_unread(checkpoint, reports), *_passed_over(reports))
+        return (*found.values(), *find_unread(checkpoint, reports), *_passed_over(reports))
 
 
 def _tell(seen: NumbersSeen, checkpoint: Checkpoint, digest: Callable[[TensorInfo], tuple[str, bool]]) -> None:
@@ -81,7 +81,7 @@ def _of_set(checkpoint: Checkpoint, state: StateDict | None, report: HealthRepor
             yield replace(finding, says=f"In {shorten_middle(state.label, 60)}: {finding.says}")
 
 
-def _unread(checkpoint: Checkpoint, reports: tuple[tuple[StateDict | None, HealthReport], ...]) -> Iterator[Finding]:
+def find_unread(checkpoint: Checkpoint, reports: Iterable[tuple[StateDict | None, HealthReport]]) -> Iterator[Finding]:
     """One finding for what should have had numbers, one for what has none by its type."""
     tensors = {tensor.name: tensor for tensor in checkpoint.tensors}
     broken: list[tuple[str, str]] = []

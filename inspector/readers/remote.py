@@ -10,6 +10,7 @@ from inspector.checkpoint.types import Checkpoint
 from inspector.readers.entry import Opening, Peek
 from inspector.readers.hub.opening import open_place
 from inspector.readers.hub.place import endpoint, is_hub_place, own_access
+from inspector.readers.web_folder import folder_of_index
 from inspector.remote.address import WebAddress, is_web_address, parse_address
 from inspector.remote.client import Client
 from inspector.remote.policy import OWN, OWN_LOOK, Policy
@@ -99,13 +100,21 @@ def open_remote(where: str, opening: Opening, *, name: str = "", client: Client 
     else:
         address = parse_address(where)
         source = HttpSource(address, name=name, client=client)
+        folder = None
         try:
-            checkpoint = opening.file(Peek(source, opening))
+            folder = folder_of_index(source, opening.limits)
+            checkpoint = opening.file(Peek(source, opening, folder))
         except Exception:
-            source.close()
+            if folder is not None:
+                folder.close()
+            for one in (source,) if folder is None else folder.sources():
+                one.close()
             raise
-        parts = (RemotePart(address=address, name=source.name, identity=source.identity),)
-        title, text, host = source.name, address.text, address.host
+        sources = (source,) if folder is None else folder.sources()
+        if folder is not None:
+            folder.close()
+        parts = tuple(RemotePart(address=one.web, name=one.name, identity=one.identity) for one in sources)
+        title, text, host = source.name if folder is None else folder.name, address.text, address.host
     if own:
         client.end_look()
     return RemoteOpened(

@@ -13,6 +13,8 @@ _SHOWN = 200
 _NOTHING = "there is no such bucket or object"
 _CREDENTIALS = "Set the store's own credentials, as its command line takes them (AWS_PROFILE, AWS_ACCESS_KEY_ID)."
 _NO_CREDENTIALS = frozenset({"NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError"})
+_SETTINGS = frozenset({"ProfileNotFound", "ConfigNotFound", "ConfigParseError", "NoRegionError", "InvalidRegionError"})
+_WHICH_SETTINGS = "Check AWS_PROFILE, AWS_ENDPOINT_URL and the files of settings (AWS_CONFIG_FILE)."
 _REFUSED = frozenset(
     {
         *("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "403", "401"),
@@ -36,10 +38,11 @@ _FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """why: the end of a sentence, without a full stop. hint: what to do next."""
+    """why: the end of a sentence, without a full stop. hint: what to do next. full: there is no room left."""
 
     why: str
     hint: str = ""
+    full: bool = False
 
 
 def refusal(error: BaseException) -> Refusal:
@@ -57,7 +60,10 @@ def refusal(error: BaseException) -> Refusal:
     if names & _NO_CREDENTIALS:
         return Refusal(why="access is refused: no credentials were found", hint=_CREDENTIALS)
     if codes & _FULL or any(isinstance(one, OSError) and one.errno in _FULL_DISK for one in chain):
-        return Refusal(why=f"there is no room left in the bucket ({text})", hint="Make room, or have the quota raised.")
+        why = f"there is no room left in the bucket ({text})"
+        return Refusal(why=why, hint="Make room, or have the quota raised.", full=True)
+    if names & _SETTINGS or (isinstance(error, ValueError) and "endpoint" in text.lower()):
+        return Refusal(why=f"the settings for its store are none ({text.rstrip('.')})", hint=_WHICH_SETTINGS)
     if codes & _BUSY:
         return Refusal(why="its store asks for fewer requests", hint="Run the same again later.")
     if isinstance(error, FileNotFoundError) or codes & _GONE:
@@ -70,6 +76,8 @@ def refusal(error: BaseException) -> Refusal:
         return Refusal(why=f"access is refused: {text or type(error).__name__}", hint=_CREDENTIALS)
     if any(part in name for name in names for part in _UNREACHED):
         return Refusal(why=f"its store cannot be reached ({text})", hint="Check the network, and AWS_ENDPOINT_URL.")
+    if isinstance(error, ValueError) and text:
+        return Refusal(why=text.rstrip("."))
     return Refusal(why=f"{type(error).__name__}: {text}")
 
 

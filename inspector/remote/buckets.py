@@ -157,9 +157,13 @@ def _text(value: object) -> str:
 def system_of(address: str) -> tuple[Any, str]:
     """The file system of an address, kept by fsspec itself, and the path in it.
 
-    Raises MissingLibrary without fsspec or the store's package, AddressError for what they refuse.
+    Raises UsageError without a bucket, MissingLibrary without fsspec or the store's package, AddressError for what they
+    refuse.
     """
-    scheme = address.partition("://")[0].lower()
+    scheme, _, place = address.partition("://")
+    scheme = scheme.lower().rstrip(":")
+    if not place.strip("/"):
+        raise UsageError(f"{scheme}:// names no bucket.", hint=f"Write {scheme}://bucket or {scheme}://bucket/prefix.")
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:

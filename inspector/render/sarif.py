@@ -16,6 +16,7 @@ from urllib.parse import quote
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.installed import own_version
 from inspector.lint.report import CheckedFile, CheckReport
+from inspector.path_text import path_of_text
 from inspector.render.json import as_json
 from inspector.render.visible import one_line
 from inspector.units import counted, shorten_middle
@@ -64,7 +65,7 @@ def _with_findings(report: CheckReport) -> Iterable[CheckedFile]:
 def uri_of(path: str) -> str:
     """A relative reference of RFC 3986, or a file: URI for an absolute path; bytes that are no UTF-8 are kept."""
     try:
-        raw = os.fsencode(path)
+        raw = os.fsencode(path_of_text(path))
     except UnicodeEncodeError:  # No name of a file of this system.
         raw = path.encode("utf-8", "backslashreplace")
     quoted = quote(raw, safe="/")

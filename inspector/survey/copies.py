@@ -21,6 +21,7 @@ from inspector.checkpoint.source import ByteSource, PathSource
 from inspector.errors import InspectorError
 from inspector.findings import FindingKind, Severity
 from inspector.limits import Limits
+from inspector.path_text import path_of_text
 from inspector.readers.archives.archive_folder import ArchiveFolder
 from inspector.readers.archives.zip_members import Member
 from inspector.readers.inside import Inside, look_inside
@@ -55,7 +56,7 @@ def in_folder(folder: Path) -> Files:
     """Files of a folder, as the survey's rows call them."""
 
     def opening(path: str) -> ByteSource | None:
-        place = folder / path
+        place = folder / path_of_text(path)
         return PathSource(place) if place.is_file() and not place.is_symlink() else None
 
     return Files(open=opening)

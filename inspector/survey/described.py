@@ -27,6 +27,7 @@ Identity = tuple[tuple[str, int, int | str], ...]
 NumbersSeen = Callable[[Mapping[tuple[str, ...], tuple[str, bool]]], None]
 
 _MOST_TEXT = 2_000
+_TOLD_APART = 16
 _MOST_TENSORS = 2_000_000
 _MOST_SUBJECTS = 20
 # A column of whole numbers ends here; a file may declare any size.
@@ -87,9 +88,13 @@ def unit_line(
 
 
 def tabled(text: str) -> str:
-    """The same text as a table of text can hold it: what it cannot is written out, and no name is endless."""
+    """The same text as a table of text can hold it: what it cannot is written out, and no name is endless. A digest
+    behind what is shortened tells two apart that differ where it is cut."""
     text = _UNTABLED.sub(lambda match: ascii(match[0])[1:-1], text)
-    return text if len(text) <= _MOST_TEXT else shorten_middle(text, _MOST_TEXT)
+    if len(text) <= _MOST_TEXT:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:_TOLD_APART]
+    return f"{shorten_middle(text, _MOST_TEXT - _TOLD_APART - 1)}#{digest}"
 
 
 def _whole(number: int) -> int:

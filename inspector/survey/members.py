@@ -9,6 +9,7 @@ from pathlib import Path
 from inspector.checkpoint.source import ByteSource
 from inspector.errors import InspectorError, ReadError
 from inspector.limits import Limits
+from inspector.path_text import path_text
 from inspector.progress import Progress, silent
 from inspector.readers.inside import Inside, look_inside
 from inspector.readers.opening import open_source
@@ -36,7 +37,7 @@ def survey_path(place: Path, path: str, reading: Reading) -> tuple[tuple[SurveyR
     in it (relative to it). path: as the rows call it. Raises nothing for what the file contains."""
     opened = open_row(place, path, reading)
     if place.is_dir():
-        return (opened.row,), opened.parts
+        return (opened.row,), tuple(map(path_text, opened.parts))
     return with_members(place, opened, reading), opened.parts
 
 

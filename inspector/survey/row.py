@@ -42,6 +42,7 @@ class Reading:
     noticed; what: which network it is. Both go to other processes, so they must pickle. describer: takes down what is
     in each for a catalogue, and is told what `more` read.
     every: members of an archive that are no checkpoints and harmless have rows, too.
+    pointers_pass: a Git LFS pointer is a note and no error, since it is what a repository holds.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -49,6 +50,7 @@ class Reading:
     more: Callable[[Checkpoint, NumbersSeen | None], Iterable[Finding]] | None = None
     what: Callable[[Checkpoint], str] | None = None
     every: bool = False
+    pointers_pass: bool = False
     describer: Describer | None = None
 
 
@@ -82,8 +84,10 @@ def open_row(where: Path | ByteSource, path: str, reading: Reading) -> Opened:
     except UnknownFormat as error:
         if isinstance(error, NotExamined) or is_named_as_checkpoint(where.name):
             says = str(error) if isinstance(error, NotExamined) else error.says
-            remedy = error.hint if isinstance(error, PointerFile) else ""
-            return Opened(row=unreadable_row(path, nbytes, kind_of_error(error), says, remedy=remedy))
+            is_pointer = isinstance(error, PointerFile)
+            remedy = error.hint if is_pointer else ""
+            severity = Severity.NOTICE if is_pointer and reading.pointers_pass else None
+            return Opened(row=unreadable_row(path, nbytes, kind_of_error(error), says, severity, remedy=remedy))
         row = SurveyRow(path=path, nbytes=nbytes, kind=RowKind.OTHER, finding=NO_CHECKPOINT.id, says=error.says)
         return Opened(row=_with_content(row, where, reading.limits))
     except InspectorError as error:

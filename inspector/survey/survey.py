@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspector.errors import ReadError
 from inspector.gc_pause import without_collecting
 from inspector.limits import DEFAULT_LIMITS, Limits
+from inspector.path_text import path_text
 from inspector.progress import Progress, silent
 from inspector.side_files import PathKind, kind_of_path, nothing_at, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
@@ -135,12 +136,14 @@ def plan_places(
     *,
     git: bool = True,
     links: bool = True,
+    leave_out: Mapping[Path, str] | None = None,
     most: int | None = None,
     remote: Sequence[RemoteFile] = (),
 ) -> Plan:
-    """What would be opened, the remote files after the others. most: files of one folder, see `Walk`. Raises as
-    `survey_places`."""
-    units, skipped, incomplete = _units(places, limits, git=git, links=links, most=most)
+    """What would be opened, the remote files after the others. leave_out, most: files of one folder, see `Walk`. Raises
+    as `survey_places`."""
+    aside = {place.resolve(): what for place, what in (leave_out or {}).items()}
+    units, skipped, incomplete = _units(places, limits, git=git, links=links, aside=aside, most=most)
     with without_collecting():
         units += [Unit(path=file.address, place=_NOWHERE, remote=file) for file in remote]
     name = (places[0].where.name or str(places[0].where)) if places else remote[0].address if remote else "."
@@ -178,7 +181,7 @@ def survey_plan(
 
 
 def _units(
-    places: Sequence[Place], limits: Limits, *, git: bool, links: bool, most: int | None
+    places: Sequence[Place], limits: Limits, *, git: bool, links: bool, aside: Mapping[Path, str], most: int | None
 ) -> tuple[list[Unit], tuple[str, ...], bool]:
     """What is opened of all places, each once; what was left out; and whether files may lie there."""
     units: dict[str, Unit] = {}
@@ -187,12 +190,12 @@ def _units(
     for place in places:
         kind = kind_of_path(place.where)
         if kind is PathKind.FOLDER:
-            walk = Walk(place.where, limits, place.shown, git=git, links=links, most=most)
+            walk = Walk(place.where, limits, place.shown, git=git, links=links, leave_out=aside, most=most)
             found = walk.units
             skipped += walk.skipped()
             incomplete |= walk.incomplete
         elif kind is PathKind.FILE:
-            found = [Unit(path=place.shown or place.where.name, place=place.where)]
+            found = [Unit(path=place.shown or path_text(place.where.name), place=place.where)]
         else:
             if kind is PathKind.NOTHING:
                 raise nothing_at(place.where, what="file or folder")
@@ -200,4 +203,4 @@ def _units(
         for unit in found:
             # A folder that is one checkpoint has the name of what kept it from being listed, too.
             units.setdefault(f"{unit.path}\0{unit.is_folder}\0{unit.row is None}", unit)
-    return list(units.values()), tuple(skipped), incomplete
+    return list(units.values()), tuple(dict.fromkeys(skipped)), incomplete

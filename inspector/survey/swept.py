@@ -183,6 +183,7 @@ def facts_of(reading: Reading) -> str:
         "limits": dataclasses.asdict(reading.limits),
         "digest": reading.digest,
         "every": reading.every,
+        "pointers_pass": reading.pointers_pass,
         "more": _facts_of_callable(reading.more),
         "what": _facts_of_callable(reading.what),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,7 @@ from typing import Protocol
 from inspector.errors import InspectorError, ReadError
 from inspector.findings import Severity
 from inspector.limits import Limits
+from inspector.path_text import path_text
 from inspector.readers import claims_folder
 from inspector.remote.ranged import RangedSource
 from inspector.survey.kinds import FOLDER_UNLISTED, NOT_EXAMINED, UNREADABLE_FILE, kind_of_error
@@ -21,6 +22,7 @@ from inspector.survey.row import crashed_row, unreadable_row
 from inspector.units import counted
 
 _MOST_LEVELS = 64
+_NOTHING: Mapping[Path, str] = {}
 
 
 class RemoteFile(Protocol):
@@ -60,7 +62,8 @@ class Walk:
 
     shown: what the root is called in front of the paths, "" for paths that are relative to it. git: look also at what
     git keeps for itself (`.git` with its HEAD), which nobody can commit anything into. links: open what links to files
-    elsewhere lead to; else each has a row that says so. most: files that are looked at, else as many as of an archive.
+    elsewhere lead to; else each has a row that says so. leave_out: folders that are passed over, and what is said of
+    them, by their resolved paths. most: files that are looked at, else as many as of an archive.
     units: in order. incomplete: files may lie where nobody looked. Raises ReadError when root cannot be listed.
     """
 
@@ -72,12 +75,14 @@ class Walk:
         *,
         git: bool = True,
         links: bool = True,
+        leave_out: Mapping[Path, str] = _NOTHING,
         most: int | None = None,
     ) -> None:
         self.root = root
         most = limits.members if most is None else most
         self._git = git
         self._follows = links
+        self._aside = leave_out
         self.shown = shown
         self.limits = limits
         self.units: list[Unit] = []
@@ -105,6 +110,10 @@ class Walk:
         if not self._git and ".git" in below and (place / ".git" / "HEAD").is_file():
             below.remove(".git")
             self._passed.append(f"{self._path(inside / '.git')}: what git keeps for itself.")
+        for name in sorted(below) if self._aside else ():
+            if (what := self._aside.get(self._real / inside / name)) is not None:
+                below.remove(name)
+                self._passed.append(f"{self._path(inside / name)}: {what}.")
         linked = sorted(name for name in below if (place / name).is_symlink())
         below[:] = sorted(
             name for name in below if name not in linked and self._mode(place / name, inside / name, stat.S_ISDIR)
@@ -120,8 +129,8 @@ class Walk:
     def _path(self, inside: Path) -> str:
         """What a path is called in the rows."""
         if not self.shown:
-            return inside.as_posix()
-        return self.shown if inside == Path() else f"{self.shown.rstrip('/')}/{inside.as_posix()}"
+            return path_text(inside.as_posix())
+        return self.shown if inside == Path() else f"{self.shown.rstrip('/')}/{path_text(inside.as_posix())}"
 
     def _leave_out(self, what: str) -> None:
         self.incomplete = True
@@ -154,7 +163,7 @@ class Walk:
         try:
             mode = place.lstat().st_mode
         except OSError as error:
-            says = f"{place.name} cannot be looked at: {error.strerror or error}."
+            says = f"{path_text(place.name)} cannot be looked at: {error.strerror or error}."
             self._refuse(inside, unreadable_row(self._path(inside), 0, UNREADABLE_FILE, says))
             return False
         if stat.S_ISLNK(mode):

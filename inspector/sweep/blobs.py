@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from inspector.errors import ExportError, ReadError, UsageError
-from inspector.new_files import new_file
+from inspector.new_files import WRITING, new_file
 from inspector.side_files import reason_of, shown_name
 
-#: What is said where a store cannot take more.
-STILL_WHOLE = "What it holds is whole; run the same again once there is room."
+# What a disk says that can take no more.
+_FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def still_whole(*, full: bool) -> str:
+    """What to do about a place that was not written. full: it has no room."""
+    return f"What it holds is whole; run the same again once {'there is room' if full else 'it can be written'}."
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there is no room."""
+    return error.errno in _FULL_DISK
 
 
 class NoBlob(ReadError):
@@ -71,7 +82,8 @@ class FolderBlobs:
 
     def holds_others(self) -> bool:
         try:
-            return any(self.root.iterdir())
+            # Another driver may just be making the store.
+            return any(not place.name.startswith(WRITING) for place in self.root.iterdir())
         except FileNotFoundError:
             return False
         except NotADirectoryError as error:
@@ -102,5 +114,5 @@ class FolderBlobs:
         except OSError as error:
             raise ExportError(
                 f"The store {self.shown} cannot be written: {reason_of(error)}.",
-                hint=STILL_WHOLE,
+                hint=still_whole(full=is_full(error)),
             ) from error

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from inspector.errors import ExportError, ReadError
 from inspector.remote.bucket_refusals import refusal
 from inspector.remote.buckets import system_of
-from inspector.sweep.blobs import STILL_WHOLE, NoBlob
+from inspector.sweep.blobs import NoBlob, still_whole
 from inspector.units import shorten_middle
 
 # At 50 ms a request, ten thousand parts are read in half a minute so.
@@ -64,7 +64,8 @@ class BucketBlobs:
         except Exception as error:
             told = refusal(error)
             raise ExportError(
-                f"The store {self.shown} cannot be written: {told.why}.", hint=f"{told.hint} {STILL_WHOLE}".strip()
+                f"The store {self.shown} cannot be written: {told.why}.",
+                hint=f"{told.hint} {still_whole(full=told.full)}".strip(),
             ) from error
 
     def _listed(self, path: str, *, deep: bool = True) -> list[str]:

@@ -6,7 +6,7 @@ or a visitor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -36,6 +36,10 @@ class Cluster:
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         future: Future[Result] = self._executor.submit(function, *args)
         return future
+
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        for future in futures:
+            future.cancel()
 
     def renew(self) -> None:
         return None

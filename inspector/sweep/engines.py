@@ -6,9 +6,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any, Protocol, TypeVar
 
 from inspector.errors import UsageError
@@ -18,6 +20,8 @@ Result = TypeVar("Result")
 
 # Batches under way for each worker: while one is worked on, the next is there.
 _EACH = 4
+# What ends a program; Windows knows fewer.
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Engine(Protocol):
@@ -29,6 +33,10 @@ class Engine(Protocol):
 
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         """As an Executor does."""
+        ...
+
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        """None of these is begun any more, at the latest once this is closed."""
         ...
 
     def renew(self) -> None:
@@ -60,6 +68,9 @@ class Inline:
             future.set_exception(error)
         return future
 
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        return None
+
     def renew(self) -> None:
         return None
 
@@ -82,6 +93,9 @@ class Threads:
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         return self._pool.submit(function, *args)
 
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        _cancel_each(futures)
+
     def renew(self) -> None:
         return None
 
@@ -101,6 +115,7 @@ class Processes:
         self.workers, self.window = workers, _EACH * workers
         self._others = set(multiprocessing.active_children())
         self._pool = self._new()
+        self._begun = False
 
     def _new(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
@@ -110,9 +125,19 @@ class Processes:
         )
 
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
-        return self._pool.submit(function, *args)
+        if self._begun:
+            return self._pool.submit(function, *args)
+        self._begun = True
+        with _signals_held():
+            return self._pool.submit(function, *args)
+
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        # Left to the pool's end. A pool whose processes end fails every future that it still has, and one that somebody
+        # else cancelled makes its thread fail instead (CPython before 3.14).
+        return None
 
     def renew(self) -> None:
+        self._begun = False
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = self._new()
 
@@ -120,10 +145,11 @@ class Processes:
         return None
 
     def close(self, *, stop: bool) -> None:
-        self._pool.shutdown(wait=not stop, cancel_futures=True)
         # Stopped, by a signal perhaps: a file that takes minutes must not keep the program from ending.
         for child in set(multiprocessing.active_children()) - self._others if stop else ():
             child.terminate()
+        # Waited for also then: what the pool's own thread still does would meet what the interpreter's end has closed.
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Given:
@@ -139,6 +165,9 @@ class Given:
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         return self._executor.submit(function, *args)
 
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        _cancel_each(futures)
+
     def renew(self) -> None:
         return None
 
@@ -149,9 +178,41 @@ class Given:
         return None
 
 
+def _cancel_each(futures: Iterable[Future[Any]]) -> None:
+    """What has not begun does not."""
+    for future in futures:
+        future.cancel()
+
+
 def _leave_ending_to_caller() -> None:
     """Ctrl-C goes to all processes of a terminal; the caller ends these."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Around the start of processes: a signal that ends this one is heeded behind it. A process of which only half was
+    started would print that it cannot go on, and nobody would know to end it; nor does a Ctrl-C reach one that is only
+    about to leave it to its caller."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It changes the mask itself, where it has to start a process of its own.
+    resource_tracker.ensure_running()
+    came: list[int] = []
+    heeded = {number: handler for number in _ENDING if callable(handler := signal.getsignal(number))}
+    for number in heeded:
+        signal.signal(number, lambda number, _: came.append(number))
+    # A mask is handed on to who is started.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 @contextmanager

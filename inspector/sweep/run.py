@@ -136,8 +136,7 @@ class _Run(Generic[Item]):
 
     def cancel(self) -> None:
         """Nothing new begins; what runs ends by itself, or with the engine."""
-        for future in self.under_way:
-            future.cancel()
+        self.engine.cancel(self.under_way)
         # What is done already is kept, whatever ended the others; why it ended says more than that it could not be.
         with suppress(InspectorError):
             self.flush()

@@ -22,6 +22,7 @@ from inspector.sweep.piece import KEY_DIGITS
 #: The folder of what is kept by keys.
 RESULTS = "results"
 _MARK = "store.json"
+_FORMAT = "inspector store"
 _VERSION = 1
 _MOST_NBYTES = 512 << 20
 
@@ -124,16 +125,37 @@ def open_store(where: str, blobs: Blobs | None = None) -> ResultStore:
     ReadError where nothing can be said of it, ExportError where it cannot be written.
     """
     place = blobs or blobs_of(where)
-    mark = json.dumps({"format": "inspector store", "version": _VERSION}).encode("ascii")
+    mark = json.dumps({"format": _FORMAT, "version": _VERSION}).encode("ascii")
     held = _mark_of(place)
-    if held is None:
-        if place.holds_others():
+    if held is None and place.holds_others():
+        # Another driver that makes the same store marks it before it writes anything else.
+        held = _mark_of(place)
+        if held is None:
             what = "prefix" if "://" in where else "folder"
             raise UsageError(f"{place.shown} holds other files.", hint=f"Name an empty or a new {what} for the store.")
+    if held is None:
         place.write(_MARK, mark)
     elif held != mark:
-        raise UsageError(f"{place.shown} is no store of this version.", hint="Name a new folder for the store.")
+        raise _of_another_version(place)
     return ResultStore(place)
+
+
+def check_version(where: str) -> None:
+    """Raise UsageError for the store of another version in a folder; what is no store, or cannot be read, is no matter
+    of versions."""
+    place = FolderBlobs(where)
+    try:
+        told = json.loads(place.read(_MARK))
+    except (ReadError, ValueError, RecursionError):
+        return
+    if isinstance(told, dict) and told.get("format") == _FORMAT and told.get("version") != _VERSION:
+        raise _of_another_version(place)
+
+
+def _of_another_version(place: Blobs) -> UsageError:
+    return UsageError(
+        f"{place.shown} is no store of this version.", hint="Name a new folder for the store, or use its own version."
+    )
 
 
 def existing_store(where: str) -> ResultStore:

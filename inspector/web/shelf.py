@@ -16,6 +16,7 @@ from inspector.errors import AddressError, InspectorError, ReadError, RefusedCon
 from inspector.jobs.folder_state import state_of_folder
 from inspector.jobs.job import Job
 from inspector.limits import DEFAULT_LIMITS
+from inspector.path_text import path_of_text
 from inspector.progress import Progress
 from inspector.readers.inside import look_inside
 from inspector.survey.members import member_source
@@ -242,11 +243,12 @@ def take(shelf: Shelf, row: SurveyRow, progress: Progress) -> Hand:
 def _stored(shelf: Shelf, row: SurveyRow, progress: Progress) -> Stored:
     if not shelf.sha256:
         place = resolve_folder(shelf.folder)
-        if (place / row.path).is_dir():
-            folder = resolve_folder(str(Path(shelf.folder, row.path)))
+        path = path_of_text(row.path)
+        if (place / path).is_dir():
+            folder = resolve_folder(str(Path(shelf.folder, path)))
             sizes, chunks = tar_chunks(folder)
             return _put(chunks, folder.name, sizes, progress)
-        return store_path(str(Path(shelf.folder, row.path)))
+        return store_path(str(Path(shelf.folder, path)))
     source = _archive(shelf)
     try:
         member = member_source(source, row.path.removeprefix(f"{shelf.name}/"), DEFAULT_LIMITS)

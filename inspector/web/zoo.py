@@ -18,6 +18,7 @@ from inspector.catalogue.parts import PartFolder, catalogue_of
 from inspector.errors import RefusedContent
 from inspector.findings import Finding
 from inspector.jobs.job import Job
+from inspector.path_text import path_of_text
 from inspector.reports_from_json import KEPT, report_from
 from inspector.units import counted, human_bytes
 from inspector.web import jobs, session, shelf
@@ -169,6 +170,7 @@ def inside_root(place: str) -> str | None:
     root = server_root()
     if root is None or "://" in place:
         return None
+    place = path_of_text(place)
     try:
         return Path(place).relative_to(root).as_posix()
     except ValueError:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shlex
+import shutil
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from inspector.cli.ending import signals_raised
 from inspector.cli.main import run
 from inspector.errors import MissingLibrary
 from inspector.installed import install_line
@@ -80,6 +85,47 @@ def test_the_forms_say_the_same(audited: Path, capsys: pytest.CaptureFixture[str
     assert (tmp_path / "a.txt").read_text().splitlines()[0] == "path\ttensors\tdtypes\tseverity"
 
 
+def test_a_file_that_is_there_is_replaced_only_where_that_is_said(
+    audited: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "o.csv"
+    place.write_text("mine")
+    assert ask(audited, "select 1 as a", "--output", str(place)) == 2
+    assert "o.csv exists already. Choose another name, or pass --overwrite." in capsys.readouterr().err
+    assert place.read_text() == "mine"
+    assert ask(audited, "select 1 as a", "--output", str(place), "--overwrite") == 0
+    assert place.read_text() == "a\n1\n"
+    assert ask(audited, "select 1 as a", "--format", "csv", "--output", str(tmp_path / "x.parquet")) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_question_that_is_interrupted_ends_with_a_word(
+    audited: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), number))
+    timer.start()
+    try:
+        with signals_raised():
+            code = ask(audited, "select count(*) from range(100000000000) a, range(10000000) b")
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, heeded)
+    assert code == 128 + number and capsys.readouterr().err == "Stopped.\n"
+
+
+def test_a_store_of_another_version_is_not_asked(
+    audited: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    store = tmp_path / "s"
+    shutil.copytree(audited / "audits" / "models", store)
+    for mark, code in (('{"format": "inspector store", "version": 99}', 2), ('{"format": "insp', 0)):
+        (store / "store.json").write_text(mark)
+        assert run(["query", str(store), "select count(*) from files"]) == code
+    assert "s is no store of this version." in capsys.readouterr().err
+
+
 def test_rows_are_limited_where_they_are_printed(audited: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(audited, "select path from files", "--limit", "2") == 0
     assert "2 rows and more: --limit 0 shows all" in capsys.readouterr().out
@@ -108,6 +154,7 @@ def test_a_formula_in_a_name_is_text_in_a_spreadsheet_and_control_signs_are_writ
         (["select 1", "--trunks"], "That is more than one question."),
         (["select * from read_csv('/etc/passwd')"], "A question may not call read_csv."),
         (["select path from files", "--output", "{store}/x.csv"], "That is in the store itself."),
+        (["select path from files", "--output", "x.parquet"], "x.parquet: no .parquet is written."),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(

@@ -87,7 +87,10 @@ def test_the_search_looks_at_paths_names_and_digests(catalogue: Catalogue) -> No
     assert found("TUNE") == ["tune1.safetensors", "tune2.safetensors"]
     assert found("norm.w") == ["stranger.safetensors"]
     ((sha256,),) = catalogue.ask("select sha256 from files where path = 'zoo/evil.pkl'").rows
-    assert found(sha256.upper()) == ["evil.pkl"]
+    for digits in (sha256.upper(), sha256[:8], sha256[:20]):
+        assert found(digits) == ["evil.pkl"]
+    for digits in (sha256[:7], sha256[1:9], f"{sha256[:8]}_", f"{sha256}0"):
+        assert found(digits) == []
     for text in ("'", "t%e", "t_ne", "' or '1' = '1", "nothing\x00", "\\"):
         assert found(text) == []
 

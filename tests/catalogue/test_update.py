@@ -19,10 +19,11 @@ from inspector.catalogue.open import Catalogue, open_catalogue
 from inspector.catalogue.parts import PartFolder, catalogue_of
 from inspector.errors import ExportError, ReadError
 from inspector.lint.audit import audit
+from inspector.path_text import path_of_text
 from inspector.survey.survey import How
 from inspector.sweep.piece import Part
 from inspector.sweep.store import open_store
-from tests.catalogue.zoo import EVIL, bring_up_to_date, make_zoo, run_audit, weights
+from tests.catalogue.zoo import EVIL, HOSTILE, bring_up_to_date, make_zoo, run_audit, weights
 from tests.lint.test_check import request_of
 
 
@@ -63,6 +64,41 @@ def test_what_changed_has_its_new_row_alone_and_what_went_has_none(zoo: Path, tm
         assert catalogue.ask("select tensors from files where path like '%tune1%'").rows == ((2,),)
         assert catalogue.ask("select count(*) from tensors").rows == ((6 + 6 + 6 + 7 + 2,),)
         assert catalogue.parts.index is not None and not catalogue.parts.index.plain
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_what_went_is_gone_whichever_of_two_questions_asks_last(zoo: Path, tmp_path: Path, left: int) -> None:
+    run_audit(zoo, tmp_path / "s")
+    run_audit(zoo, tmp_path / "s", headers=True)
+    bring_up_to_date(tmp_path / "s")
+    for place in sorted(zoo.iterdir())[left:]:
+        place.unlink()
+    run_audit(zoo, tmp_path / "s")
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        assert paths(catalogue) == ["zoo/base.pth"][:left] and catalogue.absent == 0
+    # And without the index, worked out from the parts.
+    for place in folder.root.glob("current-*"):
+        place.unlink()
+    with open_catalogue(folder) as catalogue:
+        assert len(paths(catalogue)) == left and catalogue.absent == 0
+
+
+def test_the_catalogue_weighs_a_finding_as_its_own_audit_does(tmp_path: Path) -> None:
+    root = tmp_path / "zoo"
+    root.mkdir()
+    (root / "lfs.safetensors").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 1234\n"
+    )
+    (root / "evil.pkl").write_bytes(HOSTILE)
+    told = audit(request_of(root, base=tmp_path), How(store=open_store(str(tmp_path / "s")))).report
+    _, folder = bring_up_to_date(tmp_path / "s")
+    with open_catalogue(folder) as catalogue:
+        found = catalogue.ask("select path, findings.finding, findings.severity from findings join files using (file)")
+        worst = dict(catalogue.ask("select path, severity from files").rows)
+    said = {(file.path, one.id, one.severity.value) for file in told.files for one in file.findings}
+    assert set(found.rows) == said and ("zoo/lfs.safetensors", "pointer-file", "notice") in said
+    assert worst == {"zoo/lfs.safetensors": "notice", "zoo/evil.pkl": "error"}
 
 
 def test_headers_alone_do_not_hide_what_numbers_said(zoo: Path, tmp_path: Path) -> None:
@@ -172,7 +208,7 @@ def test_names_of_strangers_are_names(tmp_path: Path) -> None:
     _, folder = bring_up_to_date(store)
     with open_catalogue(folder) as catalogue:
         held = [row[0].rpartition("/")[2] for row in catalogue.ask("select path from files order by path").rows]
-        assert held == [name, "latin\\udcff.pkl", "names.safetensors"]
+        assert held == [name, "latin\\377.pkl", "names.safetensors"]
         names = [row[0] for row in catalogue.ask("select name from tensors order by length(name)").rows]
         assert names[0] == EVIL.replace("\x00", "\\x00")
         assert len(names[1]) == 2000 and names[1].startswith("longlong")
@@ -180,6 +216,30 @@ def test_names_of_strangers_are_names(tmp_path: Path) -> None:
             name,
             "names.safetensors",
         ]
+
+
+def test_a_name_written_as_another_is_shown_hides_no_file(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"z\xff")
+    root.mkdir()
+    (root / os.fsdecode(b"\xff.pkl")).write_bytes(HOSTILE)
+    for name in ("\\udcff.pkl", "\\377.pkl", "\\xff.pkl"):
+        (root / name).write_bytes(pickle.dumps({}))
+    (root / ("a" * 200)).mkdir()
+    deep = root / "/".join(["a" * 200] * 5)
+    for name in ("b", "c"):  # Apart where a long path is shortened.
+        place = deep / name / "/".join(["d" * 200] * 8)
+        place.mkdir(parents=True)
+        (place / "x.pkl").write_bytes(pickle.dumps({}))
+    run_audit(root, tmp_path / "store", headers=True)
+    _, folder = bring_up_to_date(tmp_path / "store")
+    with open_catalogue(folder) as catalogue:
+        assert catalogue.ask("select count(distinct path), count(distinct place), count(*) from files").rows == (
+            (6, 6, 6),
+        )
+        ((path, place),) = catalogue.ask(
+            "select distinct path, place from findings join files using (file) where files.finding = 'dangerous-global'"
+        ).rows
+    assert path == "z\\377/\\377.pkl" and path_of_text(place) == str(root / os.fsdecode(b"\xff.pkl"))
 
 
 def test_a_cut_part_is_named_the_others_answer_and_the_next_update_writes_it_anew(zoo: Path, tmp_path: Path) -> None:
@@ -283,7 +343,7 @@ def test_a_later_version_is_refused_and_left(zoo: Path, tmp_path: Path) -> None:
     assert json.loads(note.read_text()) == {"version": 99}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', '{"version": "1"}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 2}', '{"version": "1"}', "[" * 100_000])
 def test_a_note_that_is_none_is_named(asked: PartFolder, tmp_path: Path, text: str) -> None:
     shutil.copytree(asked.root, tmp_path / "c")
     (tmp_path / "c" / "zzz.json").write_text(text)

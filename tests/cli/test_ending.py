@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,10 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from typer.core import TyperGroup
+
+from inspector.cli.ending import Signalled
+from inspector.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and devices")
@@ -187,3 +192,32 @@ def test_names_are_written_also_where_the_terminal_has_no_letters_for_them(folde
         done = subprocess.run(command, env=environment, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         assert ("größe.→".encode() if asked else rb"gr\xf6\xdfe.\u2192") in done.stdout
+
+
+@pytest.mark.parametrize("at", ["make_context", "invoke"])
+def test_a_signal_before_the_command_begins_has_its_own_code(
+    at: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def signalled(*_: object, **__: object) -> None:
+        raise Signalled(signal.SIGTERM)
+
+    monkeypatch.setattr(TyperGroup, at, signalled)
+    assert run(["open", "a.pth"]) == 143
+    assert capsys.readouterr().err == "Stopped.\n"
+
+
+def test_an_interrupt_while_the_commands_are_loaded_is_a_word(folder: Path) -> None:
+    (folder / "late" / "typer").mkdir(parents=True)
+    (folder / "late" / "typer" / "__init__.py").write_text("import signal; signal.raise_signal(signal.SIGINT)\n")
+    code = f"import sys; sys.path[:0] = [{str(folder / 'late')!r}]; from inspector.__main__ import main; main()"
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        preexec_fn=_heed_interrupts,
+        timeout=PATIENCE,
+        check=False,
+    )
+    shutil.rmtree(folder / "late")
+    assert process.stderr == "Stopped.\n" and process.returncode in (130, -signal.SIGINT)

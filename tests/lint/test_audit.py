@@ -12,6 +12,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from inspector.catalogue.parts import catalogue_of
+from inspector.catalogue.update import update
 from inspector.cli.main import run
 from inspector.errors import ReadError
 from inspector.limits import DEFAULT_LIMITS
@@ -127,6 +129,30 @@ def test_parts_put_together_are_the_whole(fleet: Path, tmp_path: Path, of: int) 
     assert timeless(merge_parts(request, stores).report) == timeless(whole)
     (known,) = runs_of(stores)
     assert (known.of, known.ended) == (of, tuple(range(1, of + 1)))
+
+
+def test_the_store_inside_the_audited_folder_is_no_file_of_it(
+    fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_of(fleet, fleet / "old", base=fleet)
+    plain = timeless(check(request).report)
+    place = fleet / "st"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    said = ("st: the store of this audit.",)
+    for number in (1, 2):
+        audit(request, how_of(tmp_path / "link", part=Part(number=number, of=2)))
+        update([open_store(str(place))], catalogue_of(place))
+    assert timeless(merge_parts(request, [open_store(str(place))]).report) == replace(plain, skipped=said)
+    for _ in range(2):
+        assert timeless(audit(request, how_of(place)).report) == replace(plain, skipped=said)
+
+    monkeypatch.chdir(fleet)
+    line = ["audit", "old", "--store", str(tmp_path / "s"), "--headers", "--catalogue", "old/kept"]
+    assert run(line) == run(line) == 0
+    assert "old/kept/catalogue: the catalogue of this audit." in capsys.readouterr().out
+    assert run(["audit", "st", "--store", "st"]) == 2
+    assert "st is the store of this audit. Name what is to be audited." in capsys.readouterr().err
 
 
 def test_a_part_that_is_missing_fails_the_whole(fleet: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from inspector.cli.main import run
 from inspector.errors import ExportError, ReadError, UsageError
 from inspector.remote import buckets
+from inspector.remote.buckets import list_bucket
 from inspector.sweep.engines import Inline
 from inspector.sweep.piece import Piece, key_of
 from inspector.sweep.run import sweep
@@ -104,6 +105,13 @@ def test_a_part_of_another_is_seen_by_who_listed_before(system: Any) -> None:
         (from_client("RequestTimeTooSkewed", "skew", PermissionError), "the clock of this machine is not", "clock"),
         (from_client("SlowDown", "Please reduce your request rate"), "asks for fewer requests", "again later"),
         (type("EndpointConnectionError", (Exception,), {})("no route"), "cannot be reached", "AWS_ENDPOINT_URL"),
+        (
+            ValueError("Invalid endpoint: x"),
+            "the settings for its store are none (Invalid endpoint: x)",
+            "AWS_ENDPOINT_U",
+        ),
+        (type("ProfileNotFound", (Exception,), {})("no profile (x)"), "are none (no profile (x))", "AWS_PROFILE"),
+        (ValueError("Cannot do that."), "cannot be written: Cannot do that.", "once it can be written"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence_and_the_store_is_whole(
@@ -121,6 +129,7 @@ def test_what_cannot_be_written_is_one_sentence_and_the_store_is_whole(
             store.put("squares", [(KEYS[1], b"1")])
     assert told.value.says.startswith(f"The store {PLACE} cannot be written: ") and says in told.value.says
     assert hint in told.value.hint and "What it holds is whole" in told.value.hint
+    assert ("once there is room" in told.value.hint) == ("no room left" in told.value.says)
     assert held() == {KEYS[0]: b"0"}
     store.put("squares", [(KEYS[1], b"1")])
     assert held() == {KEYS[0]: b"0", KEYS[1]: b"1"}
@@ -179,6 +188,11 @@ def test_a_place_that_is_none_is_named(system: Any) -> None:
         open_store("memory://models/")
     with pytest.raises(ReadError, match="memory://models is no store"):
         existing_store("memory://models")
+    for address in ("s3://", "memory:///"):
+        with pytest.raises(UsageError, match=r"names no bucket\. Write \w+://bucket"):
+            open_store(address)
+        with pytest.raises(UsageError, match="names no bucket"):
+            list_bucket(address)
     with pytest.raises(UsageError, match="no place for a store"):
         open_store("https://example.org/audits")
     system.pipe_file("/later/store.json", b'{"format": "inspector store", "version": 99}')

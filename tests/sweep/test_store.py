@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from inspector.errors import ExportError, ReadError, UsageError
+from inspector.new_files import WRITING
+from inspector.sweep.blobs import FolderBlobs
 from inspector.sweep.gather import gather
 from inspector.sweep.piece import KEY_DIGITS, key_of
 from inspector.sweep.store import existing_store, open_store
@@ -82,16 +87,56 @@ def test_a_folder_with_other_files_is_no_place_for_a_store(tmp_path: Path) -> No
         open_store(str(tmp_path / "new"))
 
 
+class _Meanwhile(FolderBlobs):
+    """Another driver does something between the question for the mark and that for other files."""
+
+    def __init__(self, root: Path, meanwhile: Callable[[Path], object]) -> None:
+        super().__init__(root)
+        self._meanwhile = meanwhile
+
+    def holds_others(self) -> bool:
+        self._meanwhile(self.root)
+        return super().holds_others()
+
+
+def test_two_drivers_that_make_one_store_at_once_both_have_it(tmp_path: Path) -> None:
+    def begin(root: Path) -> None:
+        open_store(str(root)).put("squares", [(KEYS[0], b"0")])
+
+    def still_write(root: Path) -> None:
+        root.mkdir()
+        (root / f"{WRITING}0123").write_bytes(b"")
+
+    for name, meanwhile, kept in (("a", begin, {KEYS[0]: b"0"}), ("b", still_write, {})):
+        store = open_store(str(tmp_path / name), _Meanwhile(tmp_path / name, meanwhile))
+        assert dict(store.load("squares", set(KEYS))) == kept
+        store.put("squares", [(KEYS[1], b"1")])
+        assert held(tmp_path / name) == {**kept, KEYS[1]: b"1"}
+
+    def write_another(root: Path) -> None:
+        root.mkdir()
+        (root / "model.pth").write_bytes(b"x")
+
+    with pytest.raises(UsageError, match="holds other files"):
+        open_store(str(tmp_path / "c"), _Meanwhile(tmp_path / "c", write_another))
+    assert [place.name for place in (tmp_path / "c").iterdir()] == ["model.pth"]
+
+
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(str(tmp_path / "store"))
     store.put("squares", [(KEYS[0], b"0")])
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    for number, says in (
+        (errno.ENOSPC, "No space left on device. What it holds is whole; run the same again once there is room."),
+        (errno.EROFS, "Read-only file system. What it holds is whole; run the same again once it can be written."),
+    ):
 
-    monkeypatch.setattr("inspector.sweep.blobs.new_file", full)
-    with pytest.raises(ExportError, match=r"cannot be written: .*No space left"):
-        store.put("squares", [(KEYS[1], b"1")])
+        def refuse(*_: object, number: int = number, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("inspector.sweep.blobs.new_file", refuse)
+        with pytest.raises(ExportError, match=f"cannot be written: {says}"):
+            store.put("squares", [(KEYS[1], b"1")])
     assert held(tmp_path / "store") == {KEYS[0]: b"0"}
 
 

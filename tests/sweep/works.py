@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,11 @@ class Square:
             raise ValueError(f"{item} is not liked")
         time.sleep(self.seconds)
         return Outcome(data=b"%d" % (item * item), kept=item not in self.passing, aside=b"%d" % item**3)
+
+
+def blocked_signals() -> set[int]:
+    """Those that do not reach whoever is asked."""
+    return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
 
 
 def lost(item: int, why: str) -> Outcome:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from inspector.checkpoint.source import is_distant
 from inspector.checkpoint.types import Checkpoint
 from inspector.errors import UnknownFormat
 from inspector.readers.entry import FolderPeek, Peek, Reader
 from inspector.readers.folders.sharded.layout import looks_like_index, read_index
 from inspector.readers.folders.sharded.reader import read_sharded
 from inspector.units import counted
+
+_HINT = "Open the folder that it lies in, or put it into one zip or tar with those files and open that."
+_HINT_AT_ADDRESS = "Open it by its address alone, or name the addresses of those files, each by itself."
 
 
 def _claims(peek: Peek) -> str:
@@ -21,7 +25,7 @@ def _read(peek: Peek) -> Checkpoint:
         raise UnknownFormat(
             f"{peek.source.name} is the index of {counted(len(index.weight_map), 'tensor')} in "
             f"{counted(len(index.files), 'file')} ({files}), which did not come with it.",
-            hint="Open the folder that it lies in, or put it into one zip or tar with those files and open that.",
+            hint=_HINT_AT_ADDRESS if is_distant(peek.source) else _HINT,
         )
     return read_sharded(FolderPeek(peek.folder, peek.opening.deeper()), index)
 
