@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from typing import Any, Protocol, TypeVar
 
 from inspector.errors import UsageError
@@ -197,6 +196,9 @@ def _signals_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # Not in a browser, where a scan of a folder runs in one thread.
+    from multiprocessing import resource_tracker
+
     # It changes the mask itself, where it has to start a process of its own.
     resource_tracker.ensure_running()
     came: list[int] = []
