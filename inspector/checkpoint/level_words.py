@@ -54,11 +54,14 @@ _QUANTITIES = frozenset(
     | {"mask", "masks", "sign", "signs", "delta", "deltas", "diff", "diffs", "update", "updates", "residual"}
     | {"residuals", "correction", "corrections", "error", "errors", "velocity", "velo", "momentum", "mom"}
     | {"dual", "duals", "lagrange", "multiplier", "multipliers", "variate", "variates", "tau", "temperature", "alpha"}
+    | {"amax", "amin", "trace", "traces", "preconditioner", "preconditioners", "jacobian", "hutchinson", "laplace"}
+    | {"sum_sq", "sq_sum", "zero_point", "zero_points"}
     | {"lr", "lrs", "confidence", "sensitivity", "popup", "rademacher", "m_hat", "v_hat"}
 )
 # What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.
 _BESIDE_QUANTITIES = frozenset(
-    {
+    {"exp", "avg", "sum", "prev", "lora", "adapter", "abs", "points", "logits", "diag", "ema", "total", "accumulated"}
+    | {
         "param",
         "params",
         "parameter",

@@ -29,6 +29,8 @@ const LACKS = [
 
 let client;
 let hand = null; // {path, answer} of the file in hand
+// What was dropped last, for after a stop.
+let last = null;
 let visit = 0; // a second file that is dropped while the first is read takes its place
 
 function say(text, hint = "") {
@@ -75,6 +77,7 @@ async function asked(what, asks) {
 
 async function take({ files, folder }) {
   if (!files.length) return;
+  last = { files, folder };
   const mine = ++visit;
   say("");
   at("files").hidden = true;
@@ -320,9 +323,14 @@ function listen() {
     leave();
     take(await dropped(event.dataTransfer));
   });
-  at("stop").onclick = () => {
+  at("stop").onclick = async () => {
     visit++;
+    // What was open is opened again; what hung while it was opened is not.
+    const again = hand && last;
     client.stop();
+    if (!again) return;
+    await take(again);
+    say("Stopped.");
   };
   at("explain").onclick = async () => {
     const text = at("pasted").value.trim();

@@ -79,7 +79,7 @@ export function tensorTable(place, answer, find, look, check) {
     let elements = 0;
     for (const n of shown) elements += set.elements[n];
     const of = shown.length === set.names.length ? "" : ` of ${counts.format(set.names.length)}`;
-    says.textContent = `${counts.format(shown.length)}${of} tensors, ${counts.format(elements)} elements`;
+    says.textContent = `${counts.format(shown.length)}${of} ${shown.length === 1 && !of ? "tensor" : "tensors"}, ${counts.format(elements)} elements`;
     view.setAttribute("aria-rowcount", shown.length + 1);
     view.scrollTop = 0;
     draw();

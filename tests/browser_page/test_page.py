@@ -183,6 +183,15 @@ def test_it_works_again_without_a_network(page: Page, address: str) -> None:
         page.context.set_offline(False)
 
 
+def test_what_was_open_is_opened_again_after_a_stop(page: Page) -> None:
+    _open(page, SAMPLES / "shapes_vit.safetensors")
+    name = page.inner_text("#name")
+    page.evaluate("document.getElementById('stop').click()")
+    page.wait_for_selector("text=Stopped.", timeout=PATIENCE)
+    page.wait_for_function("!document.querySelector('#tabs button').disabled", timeout=PATIENCE)
+    assert page.inner_text("#name") == name
+
+
 def test_stop_ends_python_and_the_page_goes_on(page: Page) -> None:
     page.evaluate("document.getElementById('stop').click()")
     page.wait_for_selector("text=Ready.", timeout=PATIENCE)

@@ -22,6 +22,11 @@ QUANTITIES = (
     "log_sigma",
     "residual",
     "popup_scores",
+    "max_exp_avg_sq",
+    "grad_sum",
+    "zero_points",
+    "lora_delta",
+    "amax",
 )
 BEFORE = ("init", "initial", "theta_0", "init_params")
 MOMENTS = ("swa", "best", "old", "prev", "target", "best_model")

@@ -164,6 +164,26 @@ def isnan(given: ndarray) -> ndarray:
     return given != given
 
 
+def isneginf(given: ndarray) -> ndarray:
+    return given == -math.inf
+
+
+def isin(given: ndarray, among: Sequence[float]) -> ndarray:
+    wanted = frozenset(among)
+    return array([one in wanted for one in given.numbers()], "bool").reshape(given.shape)
+
+
+def argmax(given: ndarray) -> int:
+    """Of booleans alone: the first that is true, 0 where none is."""
+    if given.dtype.kind != "b":
+        raise refuse(f"argmax of {given.dtype.name}")
+    return builtins.max(0, bytes(given.packed()).find(1))
+
+
+def equal(one: ndarray, other: Any) -> ndarray:
+    return one == other
+
+
 def less(one: ndarray, other: Any) -> ndarray:
     return one < other
 
