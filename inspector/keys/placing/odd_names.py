@@ -22,6 +22,7 @@ from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path, numbered
 from inspector.keys.placing.words import is_no_part, is_spelled_like, read, words_of
 from inspector.keys.report import Ambiguity, Evidence
+from inspector.keys.rules import other_words, prefix_tokens, related_names, wrapper_segment
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
@@ -34,7 +35,7 @@ _KINDS = {
     n: frozenset(words_of(words)) for n, words in ((1, "norm"), (2, "fc_layer"), (3, "conv"), (4, "conv"), (5, "conv"))
 }
 # Rules that go by what words mean, or take levels off.
-_BY_WORDS = frozenset({"wrapper-segment", "other-words", "missing-segment", "prefix-tokens", "related-names"})
+_BY_WORDS = frozenset(one.RULE.id for one in (wrapper_segment, other_words, prefix_tokens, related_names))
 # Levels that libraries put around a layer: of the trained copy of an adapted module PEFT's two.
 _SET_AROUND = WRAPPER_SEGMENTS | {"modules_to_save", "default"}
 # Words of an author that say nothing of a layer.
