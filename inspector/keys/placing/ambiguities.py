@@ -68,17 +68,22 @@ def settle_ambiguities(
     extra: tensors of the file without a place. rules: those by which the links were made.
     Links the user declines are in neither: their tensors have no place.
     """
-    kept, held = list(links), []
+    kept: list[Link] = list(links)
+    held: list[Leaf] = []
     for find in (_mixtures, _renames, _rivals):
         for doubted, ambiguity, place in list(find(kept, extra, places, rules)):
-            answer = questions.ask(ambiguity, place=place)
-            if answer in (MIX, AS_PLACED):
-                continue
-            away = {link.source.name for link in doubted}
-            kept = [link for link in kept if link.source.name not in away]
-            if answer is None:
-                held += [link.source for link in doubted]
+            kept = decide(questions.ask(ambiguity, place=place), doubted, kept, held)
     return kept, held
+
+
+def decide(answer: str | None, doubted: Sequence[Link], kept: list[Link], held: list[Leaf]) -> list[Link]:
+    """What is kept after the answer. held: is added to where there is none yet."""
+    if answer in (MIX, AS_PLACED):
+        return kept
+    if answer is None:
+        held += [link.source for link in doubted]
+    away = {link.source.name for link in doubted}
+    return [link for link in kept if link.source.name not in away]
 
 
 Doubt = tuple[list[Link], Ambiguity, str]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT
+from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.synonyms import EMPTY
@@ -69,7 +69,8 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
     # A row of layers that are counted is named so by its author.
     rows = Counter(_NUMBER.sub("", word) for word in groups)
     groups = {word: group for word, group in groups.items() if rows[_NUMBER.sub("", word)] == 1}
-    kept, held = list(links), []
+    kept: list[Link] = list(links)
+    held: list[Leaf] = []
     for word, doubted in groups.items():
         first = doubted[0]
         answer = questions.ask(
@@ -88,11 +89,7 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
             ),
             place=word,
         )
-        if answer != AS_PLACED:
-            away = {link.source.name for link in doubted}
-            kept = [link for link in kept if link.source.name not in away]
-            if answer is None:
-                held += [link.source for link in doubted]
+        kept = decide(answer, doubted, kept, held)
     return kept, held
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from inspector.checkpoint.level_words import is_another_moment, is_before_training, is_quantity
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT
+from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf
@@ -60,7 +60,8 @@ def settle_other_numbers(
     # Whoever chose this set of several has said that it is meant.
     chosen = {level for key in questions.used for level in questions.answers[key].split(".")}
     total = sum(not is_counter(link.source) for link in links)
-    kept, held = list(links), []
+    kept: list[Link] = list(links)
+    held: list[Leaf] = []
     for (says, level), doubted in groups.items():
         if level in chosen or (says is Says.MOMENT and len(doubted) == total):
             continue
@@ -76,11 +77,7 @@ def settle_other_numbers(
             ),
             place=level,
         )
-        if answer != AS_PLACED:
-            away = {link.source.name for link in doubted}
-            kept = [link for link in kept if link.source.name not in away]
-            if answer is None:
-                held += [link.source for link in doubted]
+        kept = decide(answer, doubted, kept, held)
     return kept, held
 
 
