@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inspector.catalogue.engine import PartUnreadable, as_pattern, connect, explained, first_line, quoted
+from inspector.catalogue.engine import Connection, PartUnreadable, as_pattern, connect, explained, first_line, quoted
 from inspector.catalogue.parts import PartFolder, Parts
 from inspector.catalogue.views import make_kin, make_views
 from inspector.errors import LimitExceeded, ReadError, UsageError
-
-if TYPE_CHECKING:
-    import duckdb
 
 _FETCHED = 1_000
 # Behind FROM, beside the tables: they make rows of their arguments, or say what there is to ask.
@@ -29,8 +26,6 @@ _FUNCTIONS = frozenset(
     }
 )
 _MOST_SPILLED = "20GB"
-# What DuckDB makes of an exception that a handler of signals raises.
-_INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +40,7 @@ class Answer:
 class Catalogue:
     """parts: what it is made of. absent: files that a run lists and that have no result (yet)."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, parts: Parts, absent: int) -> None:
+    def __init__(self, connection: Connection, parts: Parts, absent: int) -> None:
         self._connection = connection
         self._has_kin = parts.index is not None
         self.parts = parts
@@ -81,14 +76,13 @@ class Catalogue:
         import duckdb
 
         with _told(seconds):
-            statements = self._connection.extract_statements(sql)
+            statements = self._connection.statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise UsageError("A question is one SELECT.", hint="As in: select path, nbytes from files limit 10.")
             self._check_functions(sql)
             with _within(self._connection, seconds):
-                cursor = self._connection.execute(statements[0], dict(parameters or {}))
-                columns = tuple(str(column[0]) for column in cursor.description or ())
-        return columns, self._rows(cursor, seconds)
+                self._connection.execute(statements[0], dict(parameters or {}))
+        return self._connection.columns(), self._rows(seconds)
 
     def _check_functions(self, sql: str) -> None:
         """What stands behind FROM may be a table of ours or one of few functions: DuckDB has others that take an
@@ -104,10 +98,10 @@ class Catalogue:
                 hint="It has files, tensors and findings behind FROM.",
             )
 
-    def _rows(self, cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, seconds: float) -> Iterator[tuple[Any, ...]]:
         while True:
             with _told(seconds), _within(self._connection, seconds):
-                rows = cursor.fetchmany(_FETCHED)
+                rows = self._connection.fetchmany(_FETCHED)
             if not rows:
                 return
             yield from rows
@@ -121,7 +115,7 @@ def open_catalogue(folder: PartFolder, *, threads: int = 0, memory: str = "") ->
     left out: the others answer, and `parts.damaged` names them.
     """
     spilled = Path(tempfile.mkdtemp(prefix="inspector-"))
-    connection: duckdb.DuckDBPyConnection | None = None
+    connection: Connection | None = None
     try:
         connection, parts, absent = _opened(folder, spilled, threads, memory)
         yield Catalogue(connection, parts, absent)
@@ -131,9 +125,7 @@ def open_catalogue(folder: PartFolder, *, threads: int = 0, memory: str = "") ->
         shutil.rmtree(spilled, ignore_errors=True)
 
 
-def _opened(
-    folder: PartFolder, spilled: Path, threads: int, memory: str
-) -> tuple[duckdb.DuckDBPyConnection, Parts, int]:
+def _opened(folder: PartFolder, spilled: Path, threads: int, memory: str) -> tuple[Connection, Parts, int]:
     """The second time every byte is looked at: a part may have its length and not its bytes; or another driver has just
     taken its place."""
     for whole in (False, True):
@@ -154,7 +146,7 @@ def _opened(
     raise AssertionError("unreachable")
 
 
-def _close(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts: Parts, spilled: Path) -> None:
+def _close(connection: Connection, folder: PartFolder, parts: Parts, spilled: Path) -> None:
     """From here on the parts are all that can be read, and nothing of this can be undone."""
     used = (*parts.rows, *parts.runs, *((parts.index,) if parts.index is not None else ()))
     places = [folder.place(file) for part in used for file in part.files]
@@ -203,10 +195,6 @@ def _told(seconds: float) -> Iterator[None]:
 
     try:
         yield
-    except RuntimeError as error:
-        if str(error) != _INTERRUPTED:
-            raise
-        raise KeyboardInterrupt from error
     except duckdb.InterruptException as error:
         raise LimitExceeded(f"The question took longer than {seconds:g} s and was stopped.") from error
     except duckdb.OutOfMemoryException as error:
@@ -218,7 +206,7 @@ def _told(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _within(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def _within(connection: Connection, seconds: float) -> Iterator[None]:
     """Stop what the connection does after so long."""
     if not seconds:
         yield
@@ -232,7 +220,7 @@ def _within(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[N
         timer.cancel()
 
 
-def _stopper(connection: duckdb.DuckDBPyConnection) -> Callable[[], None]:
+def _stopper(connection: Connection) -> Callable[[], None]:
     def stop() -> None:
         with suppress(Exception):
             connection.interrupt()

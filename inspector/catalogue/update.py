@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from inspector.catalogue.engine import connect, explained, quoted, reading, write_parquet
+from inspector.catalogue.engine import Connection, connect, explained, quoted, reading, write_parquet
 from inspector.catalogue.parts import SCRATCH, Part, PartFolder, PartKind, Parts
 from inspector.catalogue.schema import FILES, FINDINGS, LINE, NO_PLACE, OWN_ID, RUN_LINE, TENSORS, selected
 from inspector.catalogue.views import (
@@ -37,9 +36,6 @@ from inspector.survey.described import DESCRIBED, tabled, unit_line
 from inspector.survey.report import RowKind
 from inspector.sweep.piece import KEY_DIGITS, key_of
 from inspector.sweep.store import ResultStore
-
-if TYPE_CHECKING:
-    import duckdb
 
 #: Small parts of rows from which on they are made one.
 MOST_PARTS = 8
@@ -103,7 +99,7 @@ def _scratch(folder: PartFolder) -> Iterator[Path]:
 
 class _Update:
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, stores: Sequence[ResultStore], folder: PartFolder, scratch: Path
+        self, connection: Connection, stores: Sequence[ResultStore], folder: PartFolder, scratch: Path
     ) -> None:
         self._connection = connection
         self._stores = stores

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from inspector.catalogue.engine import reading
+from inspector.catalogue.engine import Connection, reading
 from inspector.catalogue.parts import Part, PartFolder, Parts
 from inspector.catalogue.schema import FILES, NO_PLACE, TABLES, empty
-
-if TYPE_CHECKING:
-    import duckdb
 
 PART_TABLES = ("files", "tensors", "findings")
 #: What several files hold: tensors, tensors by who holds them, and how many tensors each of these files has.
@@ -63,7 +59,7 @@ def rows_query(folder: PartFolder, parts: Sequence[Part], table: str, *, repeate
     )
 
 
-def mark_repeated(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts: Sequence[Part]) -> bool:
+def mark_repeated(connection: Connection, folder: PartFolder, parts: Sequence[Part]) -> bool:
     """Whether two parts hold the same file, as two drivers at once leave it. Makes a table of which parts do not count
     for it."""
     every = " UNION ALL ".join(
@@ -78,7 +74,7 @@ def mark_repeated(connection: duckdb.DuckDBPyConnection, folder: PartFolder, par
     return bool(count_of(connection, "repeated"))
 
 
-def make_views(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts: Parts) -> Standing:
+def make_views(connection: Connection, folder: PartFolder, parts: Parts) -> Standing:
     """files, tensors and findings, of each file the newest, worked out from the parts or as their index has it."""
     if parts.index is not None and parts.index.plain:
         connection.execute(f"CREATE VIEW held_files AS SELECT * FROM {_indexed(folder, parts.index, 'current')}")
@@ -95,7 +91,7 @@ def make_views(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts:
     return standing
 
 
-def make_kin(connection: duckdb.DuckDBPyConnection) -> None:
+def make_kin(connection: Connection) -> None:
     """The tables of what several files hold, where no index has them: one pass over all digests."""
     connection.execute(
         """CREATE TEMP TABLE owned AS
@@ -122,7 +118,7 @@ def make_kin(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("DROP TABLE owned")
 
 
-def _work_out(connection: duckdb.DuckDBPyConnection, folder: PartFolder, parts: Parts) -> Standing:
+def _work_out(connection: Connection, folder: PartFolder, parts: Parts) -> Standing:
     repeated = mark_repeated(connection, folder, parts.rows)
     rows = {table: rows_query(folder, parts.rows, table, repeated=repeated) for table in PART_TABLES}
     runs = rows_query(folder, parts.runs, "runs", repeated=False)
@@ -143,7 +139,7 @@ def _indexed(folder: PartFolder, index: Part, table: str) -> str:
     return reading([folder.place(index.file(table))])
 
 
-def count_of(connection: duckdb.DuckDBPyConnection, source: str) -> int:
+def count_of(connection: Connection, source: str) -> int:
     """How many rows it has."""
     (count,) = connection.execute(f"SELECT count(*) FROM {source}").fetchone() or (0,)
     return int(count)

@@ -88,14 +88,9 @@ def _ended_by_signals() -> Iterator[None]:
         raise Ended(code_of(interrupt)) from interrupt
 
 
-# Which signal came, where what it interrupted tells an interruption alone (DuckDB).
-_CAME: list[int] = []
-
-
 def code_of(interrupt: KeyboardInterrupt) -> int:
     """128 + N for signal N, 130 for Ctrl-C."""
-    came = [interrupt.number] if isinstance(interrupt, Signalled) else _CAME
-    return _SIGNALLED + came[-1] if came else STOPPED
+    return _SIGNALLED + interrupt.number if isinstance(interrupt, Signalled) else STOPPED
 
 
 @contextmanager
@@ -108,7 +103,6 @@ def signals_raised() -> Iterator[None]:
         now = time.monotonic()
         if now - last >= _SECONDS_APART:
             last = now
-            _CAME.append(number)
             raise Signalled(number)
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
