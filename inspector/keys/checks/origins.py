@@ -123,19 +123,21 @@ def _other_quantity(context: Context) -> str:
     roles = dict(zip((x.name for x in context.leaves), roles_of(context.leaves), strict=True))
     there = [Leaf(t.name, t.shape) for t in context.target.tensors]
     wanted = dict(zip((x.name for x in there), roles_of(there), strict=True))
+    others: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for leaf in context.leaves:
+        own, last = split_name(leaf.name)
+        if leaf.name in left and leaf.shape and last not in _STATISTICS and roles[leaf.name] in _CALLED:
+            others.setdefault((split_name(own)[1], leaf.shape), []).append(leaf.name)
     # Of a mean and a variance that are both missing, the variance is what a deviation was meant for.
     for place in sorted(lacking, key=lambda one: wanted.get(one.name) != "variance"):
         module = split_name(split_name(place.name)[0])[1]
         if module.isdecimal():
             continue  # everybody's name
-        for leaf in context.leaves:
-            ours, theirs = roles[leaf.name], wanted[place.name]
-            own, last = split_name(leaf.name)
-            same = leaf.name in left and leaf.shape == place.shape and split_name(own)[1] == module
-            same = same and last not in _STATISTICS
-            if same and place.shape and ours in _CALLED and is_other_quantity(ours, theirs):
+        for name in others.get((module, tuple(place.shape or ())), ()):
+            ours, theirs = roles[name], wanted[place.name]
+            if is_other_quantity(ours, theirs):
                 return (
-                    f"{leaf.name} has the shape of {place.name}, for which the file has nothing, and is "
+                    f"{name} has the shape of {place.name}, for which the file has nothing, and is "
                     f"{_CALLED[ours or '']} by its name, the place none: it is no copy of it. Work out "
                     f"{split_name(place.name)[1]} from it as the code does that saved it, and save it under that name."
                 )

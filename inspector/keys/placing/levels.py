@@ -29,6 +29,10 @@ _SHORTEST_CUT = 3
 _ANY_LEVEL = frozenset({"block", "group", "level"})
 
 
+# By the ranks of both numbers, the shapes that a module holds.
+Contents = dict[tuple[int, int], tuple[Shape, ...]]
+
+
 class Nesting(StrEnum):
     """Which number of one side is which of the other's: the outer one the outer, or the inner; or nothing tells."""
 
@@ -63,12 +67,12 @@ class Grid:
         """The numbers of either level, in their order."""
         return sorted({a for a, _ in self.cells}), sorted({b for _, b in self.cells})
 
-    def contents(self) -> dict[tuple[int, int], tuple[Shape, ...]] | None:
+    def contents(self) -> Contents | None:
         """What each module holds, by the ranks of its numbers; None where it is no square, or holds nothing known."""
         outer, inner = self.numbers
         if len(outer) != len(inner) or len(outer) < 2 or len(self.cells) != len(outer) ** 2:
             return None
-        made: dict[tuple[int, int], tuple[Shape, ...]] = {}
+        made: Contents = {}
         for (a, b), below in self.cells.items():
             shapes = [leaf.shape for leaf in below.values() if not is_counter(leaf)]
             if not shapes or any(shape is None for shape in shapes):
@@ -82,10 +86,18 @@ class Grid:
 def grids_of(leaves: Iterable[Leaf]) -> dict[tuple[str, str], Grid]:
     """Every pair of neighbouring numbers in the names, by (what stands before, the text of the levels)."""
     found: dict[tuple[str, str], Grid] = {}
+    # Tensors of one module have the same numbers before their last words.
+    known: dict[str, list[tuple[int, dict[str, Leaf]]]] = {}
     for leaf in leaves:
-        for before, levels, numbers, rest in _pairs(leaf.name):
-            grid = found.setdefault((before, levels.text), Grid(levels, {}))
-            grid.cells.setdefault(numbers, {})[rest] = leaf
+        module = leaf.name.rpartition(".")[0]
+        below = known.get(module)
+        if below is None:
+            below = known[module] = []
+            for before, levels, numbers, end in _pairs(module):
+                grid = found.setdefault((before, levels.text), Grid(levels, {}))
+                below.append((end, grid.cells.setdefault(numbers, {})))
+        for end, cell in below:
+            cell[leaf.name[end:]] = leaf
     return found
 
 
@@ -106,22 +118,23 @@ def nesting(ours: Levels, theirs: Levels) -> Nesting:
     return Nesting.UNSAID
 
 
-def _pairs(name: str) -> Iterator[tuple[str, Levels, tuple[int, int], str]]:
-    columns = list(_columns(name))
+def _pairs(module: str) -> Iterator[tuple[str, Levels, tuple[int, int], int]]:
+    """(what stands before, the levels, their numbers, where they end) of each two neighbouring numbers."""
+    columns = list(_columns(module))
     for (start, at, word, number), (begins, second, own, last) in pairwise(columns):
         if not own and begins == at + len(number):
             continue  # conv1_2: one word for both numbers
         end = second + len(last)
-        between = name[start:at], name[at + len(number) : second]
+        between = module[start:at], module[at + len(number) : second]
         text = "{}".join((*(part.replace("{", "{{").replace("}", "}}") for part in between), ""))
-        yield name[:start], Levels(text, (word, own)), (int(number), int(last)), name[end:]
+        yield module[:start], Levels(text, (word, own)), (int(number), int(last)), end
 
 
-def _columns(name: str) -> Iterator[tuple[int, int, str, str]]:
-    """(where its word begins, where it stands, its word, its digits) of each number before the last segment."""
+def _columns(module: str) -> Iterator[tuple[int, int, str, str]]:
+    """(where its word begins, where it stands, its word, its digits) of each number."""
     begins, before = 0, ""
     count = 0
-    for segment in name.split(".")[:-1]:
+    for segment in module.split("."):
         done = 0
         for found in _NUMBER.finditer(segment):
             own = "".join(_WORD.findall(segment[done : found.start()])).lower()

@@ -92,6 +92,7 @@ def _beside(says: Says, others: int) -> str:
     return f", beside {counted(others, 'tensor')} without it." if says is Says.MOMENT else "."
 
 
+@lru_cache(maxsize=20_000)
 def lost_level(ours: str, theirs: str) -> tuple[Says, str] | None:
     """What a level of the file's name says that no word of its place does, and the level; None for nothing."""
     if ours == theirs:

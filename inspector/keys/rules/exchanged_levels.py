@@ -6,11 +6,11 @@ where the names do not say which number is which, the user is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from inspector.checkpoint.name_forms import are_alike
 from inspector.keys.placing.hidden_words import dotted
-from inspector.keys.placing.levels import Grid, Levels, Nesting, grids_of, nesting
+from inspector.keys.placing.levels import Contents, Grid, Levels, Nesting, grids_of, nesting
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
@@ -21,10 +21,11 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
         return
     own = dict(zip(dotted([leaf.name for leaf in leaves]), leaves, strict=True))
     ours = grids_of(Leaf(name, leaf.shape) for name, leaf in own.items())
-    theirs = list(grids_of(places).values())
+    squares = {key: (grid, held) for key, grid in ours.items() if (held := grid.contents()) and _is_symmetric(held)}
+    theirs = list(grids_of(places).values()) if squares else []
     done: set[str] = set()
-    for (before, text), grid in ours.items():
-        found = _counterpart(grid, theirs)
+    for (before, text), (grid, held) in squares.items():
+        found = _counterpart(grid.levels, held, theirs)
         if found is None:
             continue
         there, says = found
@@ -46,15 +47,12 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
                     yield Spelling(own[leaf.name], f"{before}{name}{rest}", move)
 
 
-def _counterpart(grid: Grid, others: Sequence[Grid]) -> tuple[Grid, Nesting] | None:
+def _counterpart(levels: Levels, held: Contents, others: Sequence[Grid]) -> tuple[Grid, Nesting] | None:
     """The target's levels that this square may be in either way, and what the words say; None where nothing is open."""
-    ours = grid.contents()
-    if ours is None or not _is_symmetric(ours):
-        return None
     found: dict[str, tuple[Grid, Nesting]] = {}
     for other in others:
-        if ours == other.contents():
-            found.setdefault(other.levels.text, (other, nesting(grid.levels, other.levels)))
+        if held == other.contents():
+            found.setdefault(other.levels.text, (other, nesting(levels, other.levels)))
     said = {says for _, says in found.values()}
     if Nesting.SAME in said:
         return None
@@ -65,7 +63,7 @@ def _counterpart(grid: Grid, others: Sequence[Grid]) -> tuple[Grid, Nesting] | N
     return None
 
 
-def _is_symmetric(contents: Mapping[tuple[int, int], object]) -> bool:
+def _is_symmetric(contents: Contents) -> bool:
     return all(contents[j, i] == held for (i, j), held in contents.items())
 
 
