@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torchvision.models import resnet18
 
+from inspector.architectures import targets
+from inspector.architectures.types import ArchitectureSpec
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
+from inspector.keys.placing.words import CONTRADICTION, read, relation
 
 STATS = {"running_mean": "mean", "running_var": "var"}
 
@@ -123,3 +127,32 @@ def test_a_row_with_a_gap_is_no_count_from_zero():
     assert unhidden(ours, theirs, ordered=True)[0] is None
     whole = [Leaf(f"Conv_{n}.weight", (4, 4, 3, 3)) for n in (0, 1)]
     assert [x.name for x in unhidden(whole, theirs, ordered=True)[0]] == ["Conv_1.weight", "Conv_2.weight"]
+
+
+def _resnet_of_the_flax_examples() -> dict[str, str]:
+    """torch's module -> Flax's, in flax/examples/imagenet: only the first layer and the shortcuts are named."""
+    names = {"conv1": "conv_init", "bn1": "bn_init", "fc": "Dense_0"}
+    for number, (stage, block) in enumerate((stage, block) for stage in (1, 2, 3, 4) for block in (0, 1)):
+        ours, theirs = f"layer{stage}.{block}", f"ResNetBlock_{number}"
+        for one in (1, 2):
+            names |= {
+                f"{ours}.conv{one}": f"{theirs}/Conv_{one - 1}",
+                f"{ours}.bn{one}": f"{theirs}/BatchNorm_{one - 1}",
+            }
+        names |= {f"{ours}.downsample.0": f"{theirs}/conv_proj", f"{ours}.downsample.1": f"{theirs}/norm_proj"}
+    return names
+
+
+def test_the_flax_examples_resnet_is_torchvisions(saved):
+    values = _values(resnet18())
+    checkpoint = saved(_flax(values, _resnet_of_the_flax_examples()), ordered=False)
+    report = diagnose(checkpoint, targets.target_of(ArchitectureSpec(library="torchvision", name="resnet18")))
+    assert report.plan.complete and not report.plan.needs_accept
+    made = apply_plan(checkpoint, report.plan)
+    assert all(torch.equal(made[n], x) for n, x in values.items())
+
+
+@pytest.mark.parametrize(("file", "places"), [("fc1_init", "fc1"), ("conv1_init", "conv1"), ("conv2_init", "conv1")])
+def test_a_counted_layers_first_values_are_not_its_weights(file, places):
+    one, other = (read((name,), 0) for name in (file, places))
+    assert relation(one, other) == CONTRADICTION

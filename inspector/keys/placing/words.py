@@ -60,6 +60,12 @@ class Reading:
     number: str
 
 
+# Said of a kind of layer beside others that are counted, the first of them: conv_init, bn_init of Flax's ResNets. Said of
+# a layer it is another moment: fc2_init.
+_FIRST = frozenset({"init", "initial"})
+_KINDS_OF_LAYERS = frozenset({"conv", "norm"})
+
+
 @lru_cache(maxsize=20_000)
 def words_of(segment: str) -> tuple[str, ...]:
     """'self_attn' -> ('attn',), 'LayerNorm' -> ('norm',): words of one meaning as one word, without numbers."""
@@ -175,6 +181,10 @@ def _aside(one: Reading, other: Reading) -> bool:
     """Whether one is called as the other is, with a word more that makes it something beside it: fc2_momentum, fc2."""
     more = one.words ^ other.words
     common = one.words & other.words
+    if more <= _FIRST and common <= _KINDS_OF_LAYERS:
+        named, counted = (one, other) if one.words & _FIRST else (other, one)
+        if counted.number and not named.number:
+            return False
     return (
         bool(more and common) and more <= ASIDE_WORDS and not _beside(one.words | one.above, other.words | other.above)
     )
