@@ -11,6 +11,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # A key with numbers of the weights' names and shapes that are not the weights: loaded, they would say nothing and mean
 # nothing. Sources: elastic weight consolidation's own code, FastChat's and task arithmetic's deltas, dumps of .grad.
 DERIVED = re.compile(
@@ -32,80 +37,50 @@ _BELOW = re.compile(
 # Words for a quantity beside the weights. A network may be called so as well (a VAE's prior): a level of these words is
 # asked about and no reason to refuse. Sources: Bayesian layers and bounds (blitz, torchbnn, auto_LiRPA's IBP), pruning
 # and quantisation, SCAFFOLD's and ADMM's duals, optimizers' slots.
-_QUANTITIES = frozenset(
-    {"sigma", "sigmas", "std", "stds", "stdev", "stddev", "deviation", "deviations", "var", "vars", "variance", "rho"}
-    | {"rhos", "uncertainty", "uncertainties", "precision", "precisions", "covariance", "cov", "logvar", "logsigma"}
-    | {"mean", "means", "mu", "nu", "prior", "priors", "posterior", "posteriors", "eps", "epsilon", "noise"}
-    | {
-        "scale",
-        "scales",
-        "scaling",
-        "qscale",
-        "scaler",
-        "threshold",
-        "thresholds",
-        "lower",
-        "lowers",
-        "upper",
-        "uppers",
-    }
-    | {"lb", "ub", "lo", "hi", "low", "high", "min", "max", "mins", "maxs", "bound", "bounds", "radius", "radii"}
-    | {"grad", "grads", "gradient", "gradients", "fisher", "hessian", "hess", "omega", "importance", "saliency"}
-    | {"mask", "masks", "sign", "signs", "delta", "deltas", "diff", "diffs", "update", "updates", "residual"}
-    | {"residuals", "correction", "corrections", "error", "errors", "velocity", "velo", "momentum", "mom"}
-    | {"dual", "duals", "lagrange", "multiplier", "multipliers", "variate", "variates", "tau", "temperature", "alpha"}
-    | {"amax", "amin", "trace", "traces", "preconditioner", "preconditioners", "jacobian", "hutchinson", "laplace"}
-    | {"sum_sq", "sq_sum", "zero_point", "zero_points"}
-    | {"lr", "lrs", "confidence", "sensitivity", "popup", "rademacher", "m_hat", "v_hat"}
+_QUANTITIES = _words(
+    """
+    sigma sigmas std stds stdev stddev deviation deviations var vars variance rho rhos uncertainty uncertainties
+    precision precisions covariance cov logvar logsigma mean means mu nu prior priors posterior posteriors eps epsilon
+    noise scale scales scaling qscale scaler threshold thresholds lower lowers upper uppers lb ub lo hi low high min
+    max mins maxs bound bounds radius radii grad grads gradient gradients fisher hessian hess omega importance saliency
+    mask masks sign signs delta deltas diff diffs update updates residual residuals correction corrections error errors
+    velocity velo momentum mom dual duals lagrange multiplier multipliers variate variates tau temperature alpha amax
+    amin trace traces preconditioner preconditioners jacobian hutchinson laplace sum_sq sq_sum zero_point zero_points
+    lr lrs confidence sensitivity popup rademacher m_hat v_hat
+    """
 )
 # What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.
-_BESIDE_QUANTITIES = frozenset(
-    {"exp", "avg", "sum", "prev", "lora", "adapter", "abs", "points", "logits", "diag", "ema", "total", "accumulated"}
-    | {
-        "param",
-        "params",
-        "parameter",
-        "parameters",
-        "weight",
-        "weights",
-        "model",
-        "state",
-        "dict",
-        "log",
-        "inv",
-        "inverse",
-    }
-    | {"sqrt", "sq", "squared", "post", "quant", "zero", "point", "theta", "w", "si", "mas", "hat", "control", "server"}
-    | {
-        "trust",
-        "ratio",
-        "factor",
-        "factors",
-        "score",
-        "scores",
-        "buffer",
-        "buffers",
-        "term",
-        "terms",
-        "value",
-        "values",
-    }
+_BESIDE_QUANTITIES = _words(
+    """
+    exp avg sum prev lora adapter abs points logits diag ema total accumulated param params parameter parameters weight
+    weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control server
+    trust ratio factor factors score scores buffer buffers term terms value values
+    """
 )
 # The weights of another moment, or an average of several.
-_ANOTHER_MOMENT = frozenset(
-    {"swa", "swag", "ema", "avg", "averaged", "average", "polyak", "shadow", "lagged", "target", "best", "old", "prev"}
-    | {"previous", "backup", "bak", "snapshot", "snap", "saved", "anchor", "ref", "reference", "copy", "clone", "star"}
+_ANOTHER_MOMENT = _words(
+    """
+    swa swag ema avg averaged average polyak shadow lagged target best old prev previous backup bak snapshot snap saved
+    anchor ref reference copy clone star
+    """
 )
-_BEFORE_TRAINING = frozenset({"init", "initial", "initials", "initialization", "untrained", "theta0", "w0", "before"})
-_BESIDE_MOMENTS = frozenset(
-    {"model", "net", "network", "weight", "weights", "param", "params", "parameters", "state", "dict", "theta", "w"}
+_BEFORE_TRAINING = _words(
+    """
+    init initial initials initialization untrained theta0 w0 before
+    """
+)
+_BESIDE_MOMENTS = _words(
+    """
+    model net network weight weights param params parameters state dict theta w
+    """
 )
 
 # Words in a module's name for what is done to a number: who writes another of them writes another number.
-QUANTITY_WORDS = frozenset(
-    {"log", "exp", "logvar", "logstd", "std", "variance", "tau", "temperature", "temp", "inv", "inverse", "sqrt"}
-    | {"rsqrt", "rstd", "neg", "reciprocal", "beta", "alpha", "logit", "grad", "mask", "momentum", "velocity", "delta"}
-    | {"fisher", "rho", "square", "squared", "raw", "decay", "aux", "domain"}
+QUANTITY_WORDS = _words(
+    """
+    log exp logvar logstd std variance tau temperature temp inv inverse sqrt rsqrt rstd neg reciprocal beta alpha logit
+    grad mask momentum velocity delta fisher rho square squared raw decay aux domain
+    """
 )
 # Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average,
 # an optimizer's state, or one part of what it is called after (`fc2_momentum`, `old_fc2`, `d_fc2`, `v_proj`).

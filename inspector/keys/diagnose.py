@@ -17,9 +17,8 @@ from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
 from inspector.gc_pause import without_collecting
 from inspector.keys import sentences
-from inspector.keys.checks import CHECKS, REFUSALS
+from inspector.keys.checks import CHECKS, NUMBERS, REFUSALS
 from inspector.keys.checks.entry import Context
-from inspector.keys.checks.numbers import NUMBERS
 from inspector.keys.cut_file import with_cut
 from inspector.keys.gathering import PARTS_APART, gathered_sets, say_gathered
 from inspector.keys.loading import access_of, loader_of, only_unpickles

@@ -29,7 +29,8 @@ def _module(*, norms: bool, bias: bool = True, **names: str) -> nn.ModuleDict:
 
 def _values(module: nn.Module) -> dict[str, torch.Tensor]:
     torch.manual_seed(1)
-    return {n: torch.rand(x.shape) + 0.5 for n, x in module.state_dict().items() if x.dim()}
+    held = {n: x for n, x in module.state_dict().items() if x.dim()}
+    return {n: torch.rand(x.shape) + (0.5 if x.dim() == 1 else -0.5) for n, x in held.items()}
 
 
 def _elsewhere(value: torch.Tensor) -> torch.Tensor:

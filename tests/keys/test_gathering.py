@@ -25,7 +25,10 @@ def decoder():
 
 def state_of(module, seed):
     generator = torch.Generator().manual_seed(seed)
-    made = {n: torch.rand(t.shape, generator=generator) + 0.1 for n, t in module.state_dict().items()}
+    made = {
+        n: torch.rand(t.shape, generator=generator) + (0.1 if t.dim() < 2 else -0.5)
+        for n, t in module.state_dict().items()
+    }
     return {n: t if module.state_dict()[n].is_floating_point() else torch.tensor(seed) for n, t in made.items()}
 
 

@@ -1,12 +1,12 @@
 """What is checked of a drafted repair, in order: reasons to refuse, then everything else that is to be said.
 
-`numbers.NUMBERS` comes between: what it finds is part of the diagnosis in words.
+`NUMBERS` comes between: what it finds is part of the diagnosis in words.
 """
 
 from __future__ import annotations
 
 from inspector.findings import Check
-from inspector.keys.checks import adapters, conventions, numbers, origins, packed, pieces, repair, sizes
+from inspector.keys.checks import adapters, conventions, numbers, origins, packed, pieces, repair, signs, sizes
 from inspector.keys.checks import auxiliary_tensors as passengers
 from inspector.keys.checks.entry import Context
 
@@ -19,7 +19,9 @@ REFUSALS: tuple[Check[Context], ...] = (
     pieces.RANK,
     *sizes.REFUSALS,
     *numbers.REFUSALS,
+    *signs.REFUSALS,
 )
+NUMBERS = (*numbers.NUMBERS, *signs.NUMBERS)
 CHECKS: tuple[Check[Context], ...] = (
     *repair.CHECKS,
     *sizes.CHECKS,

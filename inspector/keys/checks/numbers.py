@@ -27,7 +27,8 @@ _SCALE, _NEGATIVE, _LEAST = 0.3, 0.2, 2
 _FEW = 16
 
 
-def _at_hand(context: Context, names: tuple[str, ...]) -> bool:
+def at_hand(context: Context, names: tuple[str, ...]) -> bool:
+    """Whether these tensors' numbers are on this machine."""
     held = [context.tensors.get(name) for name in names]
     return not is_distant(context.checkpoint.source) and all(
         tensor is not None and tensor.storage_id is not None and tensor.device != "meta" for tensor in held
@@ -48,7 +49,7 @@ def _unlike(context: Context) -> str:
             continue
         operation = operation_of(step)
         names = tuple(dict.fromkeys((*step.sources, *step.beside)))
-        if operation.check is None or not operation.otherwise or not _at_hand(context, names):
+        if operation.check is None or not operation.otherwise or not at_hand(context, names):
             continue
         if _nbytes(context, names) > _MOST_NBYTES:
             continue
@@ -83,7 +84,7 @@ def _untied(context: Context) -> str:
     for group in context.target.ties:
         names = tuple(dict.fromkeys(source for place in group if (source := placed.get(place))))
         views = {(t.storage_id, t.offset, t.stride) for n in names if (t := context.tensors.get(n))}
-        if len(names) < 2 or len(views) < 2 or not _at_hand(context, names):
+        if len(names) < 2 or len(views) < 2 or not at_hand(context, names):
             continue
         if _nbytes(context, names) > 8 * _MOST_NBYTES:
             continue
@@ -103,7 +104,7 @@ def _untied(context: Context) -> str:
 def _zero_centred(context: Context) -> Iterator[Finding]:
     """Norm scales around zero: stored less one, as Gemma and Megatron's LayerNorm1P do, or a difference to a model."""
     scales = _scales(context)
-    if context.plan is None or len(scales) < _LEAST or not _at_hand(context, scales):
+    if context.plan is None or len(scales) < _LEAST or not at_hand(context, scales):
         return
     from inspector.checkpoint.raw_tensor import read_raw
 

@@ -60,8 +60,8 @@ class Reading:
     number: str
 
 
-# Said of a kind of layer beside others that are counted, the first of them: conv_init, bn_init of Flax's ResNets. Said of
-# a layer it is another moment: fc2_init.
+# Said of a kind of layer beside others that are counted, the first of them: conv_init, bn_init of Flax's ResNets. Said
+# of a layer it is another moment: fc2_init.
 _FIRST = frozenset({"init", "initial"})
 _KINDS_OF_LAYERS = frozenset({"conv", "norm"})
 

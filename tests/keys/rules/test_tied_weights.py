@@ -21,7 +21,7 @@ WHOLE = BODY | {"lm_head.weight": (11, 4)}
 
 def filled(shapes, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    return {name: torch.rand(shape, generator=generator) for name, shape in shapes.items()}
+    return {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
 
 
 class Loaded:
@@ -113,8 +113,8 @@ def test_tied_files_and_targets_alike_are_untouched(file_of, target_of):
 
 def test_what_the_target_ties_may_stand_in_the_file_once_under_a_third_name(tmp_path):
     """The shared layer itself, where the target lists it in both blocks."""
-    shared = torch.rand(12, 12)
-    own = {f"block{n}.out.weight": torch.rand(8, 12) for n in (1, 2)}
+    shared = torch.randn(12, 12)
+    own = {f"block{n}.out.weight": torch.randn(8, 12) for n in (1, 2)}
     torch.save({"shared.weight": shared, **own}, tmp_path / "a.pth")
     torch.save({"block1.shared.weight": shared, "block2.shared.weight": shared, **own}, tmp_path / "b.pth")
     checkpoint = open_checkpoint(tmp_path / "a.pth")

@@ -1,0 +1,115 @@
+"""Kernels without a negative number: squares, importances, masks, scales and counts look so, no trained weights do.
+
+Training starts kernels around zero, and of a few dozen numbers around zero some are negative. So where every kernel
+that is looked at has numbers of one sign alone, the file holds something about the weights, whatever its names say.
+A network whose weights are kept positive on purpose (monotonic, input-convex) looks the same: that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from inspector.checkpoint.dtypes import find_dtype
+from inspector.errors import InspectorError
+from inspector.findings import Check, Finding
+from inspector.keys.checks.entry import CANNOT_TELL, Context, cannot_tell, refusing
+from inspector.keys.checks.numbers import at_hand
+from inspector.keys.report import Ambiguity
+from inspector.units import counted
+
+WEIGHTS, OTHER = "weights", "other-numbers"
+# Of numbers around zero this many are never of one sign by chance: 2 ** -63.
+_LEAST_NUMEL = 64
+# One kernel may be a table of positions or distances, or a filter that averages.
+_LEAST_KERNELS = 2
+# Looked at: the smallest, so many bytes of them at most.
+_MOST_KERNELS = 8
+_MOST_NBYTES = 8 << 20
+
+
+def _asked(context: Context) -> str:
+    """Where something was read into names, the user says whether it is the weights; nobody doubts plain names."""
+    if all(ours == theirs for ours, theirs in context.goes.items()):
+        return ""
+    says = _one_sign(context)
+    if not says:
+        return ""
+    answer = context.questions.ask(
+        Ambiguity(
+            id="one-sign",
+            question=f"{says} Are they the weights?",
+            options=(
+                (WEIGHTS, "yes, this network keeps them on one side of zero"),
+                (OTHER, "no: then there is nothing to load"),
+            ),
+        ),
+        place="kernels",
+    )
+    return f"{says} They are not the weights." if answer == OTHER else ""
+
+
+def _told(context: Context) -> Iterator[Finding]:
+    if any(key.partition(":")[0] == "one-sign" for key in context.questions.used):
+        return
+    asked = context.plan is not None and any(one.id == "one-sign" for one in context.plan.ambiguities)
+    if context.plan is not None and not asked and (says := _one_sign(context)):
+        yield cannot_tell(
+            "one-sign",
+            says,
+            sure=True,
+            remedy="Load it only if this network keeps its weights on one side of zero; else look for the file of the "
+            "weights themselves.",
+        )
+
+
+def _one_sign(context: Context) -> str:
+    """What is so of the kernels, "" where one has both signs, or too little can be looked at."""
+    from inspector.checkpoint.raw_tensor import read_raw
+
+    kernels = sorted(
+        (
+            tensor
+            for name in context.goes
+            if (tensor := context.tensors.get(name)) is not None
+            and len(tensor.shape or ()) > 1
+            and tensor.numel >= _LEAST_NUMEL
+            and (kind := find_dtype(tensor.dtype)) is not None
+            and kind.floating
+            and "complex" not in tensor.dtype
+        ),
+        key=lambda tensor: tensor.nbytes,
+    )[:_MOST_KERNELS]
+    if len(kernels) < _LEAST_KERNELS or not at_hand(context, tuple(one.name for one in kernels)):
+        return ""
+    left, positive, first = _MOST_NBYTES, True, ""
+    seen = 0
+    for tensor in kernels:
+        left -= tensor.nbytes
+        if left < 0:
+            break
+        try:
+            held = read_raw(context.checkpoint, tensor).numbers
+        except InspectorError:
+            return ""
+        low, high = float(np.min(held)), float(np.max(held))
+        if not (low >= 0 or high <= 0):
+            return ""
+        if low == high:
+            continue  # Not trained yet, or a mask that keeps all.
+        if seen and positive is not (low >= 0):
+            return ""
+        positive, seen = low >= 0, seen + 1
+        first = first or f"{tensor.name} first, {low:.3g} to {high:.3g}"
+    if seen < _LEAST_KERNELS:
+        return ""
+    side = "negative" if positive else "positive"
+    return (
+        f"None of the {counted(seen, 'kernel')} that were looked at has a {side} number ({first}): squares, "
+        "importances, masks and scales look so, and no trained weights do."
+    )
+
+
+REFUSALS = (refusing(_asked),)
+NUMBERS = (Check(kinds=(CANNOT_TELL,), find=_told),)
