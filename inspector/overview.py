@@ -25,6 +25,7 @@ from inspector.keys.sentences import NO_REPAIR, called
 from inspector.units import counted, human_bytes, shorten_middle
 
 _SETS_NAMED = 4
+_NOT_READ = "the numbers have not been read"
 _OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
 
@@ -89,9 +90,14 @@ def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
     together = (
         *inspection.checkpoint.findings,
         *(inspection.recognition.findings if inspection.recognition else ()),
-        *(inspection.health.findings if inspection.health else ()),
+        *_of_numbers(inspection),
     )
     return ranked({(finding.id, finding.says): finding for finding in together}.values())
+
+
+def _of_numbers(inspection: Inspection) -> tuple[Finding, ...]:
+    examined = inspection.health or inspection.counted
+    return examined.findings if examined is not None else ()
 
 
 def _model(inspection: Inspection) -> Answer:
@@ -201,7 +207,7 @@ def _loading(inspection: Inspection, state: StateDict) -> Answer:
     report = inspection.keys
     if report is not None:
         names, severity = _names_fit(report, plain)
-        broken = [f for f in inspection.health.findings if f.severity is Severity.ERROR] if inspection.health else []
+        broken = [f for f in _of_numbers(inspection) if f.severity is Severity.ERROR]
         if report.loads and broken:
             # A strict load copies NaN like any number, so that a tick here would be read as one for the whole file.
             says = f"{counted(len(broken), 'error')} of its numbers {'is' if len(broken) == 1 else 'are'} noticed"
@@ -337,9 +343,14 @@ def _noticed(inspection: Inspection, findings: Sequence[Finding]) -> Answer:
 
 def _left(inspection: Inspection) -> str:
     """Which numbers nobody has examined, "" where all were."""
-    checkpoint, health = inspection.checkpoint, inspection.health
+    checkpoint, health, told = inspection.checkpoint, inspection.health, inspection.counted
+    if health is None and told is not None:
+        rest = f", {counted(told.left, 'tensor')} not at all" if told.left else ""
+        verb = "was" if told.tensors == 1 else "were"
+        says = f"{counted(told.tensors, 'tensor')} {verb} looked at for NaN and infinity alone{rest}"
+        return says if told.tensors else _NOT_READ
     if health is None:
-        return "the numbers have not been read" if checkpoint.weights is not None else ""
+        return _NOT_READ if checkpoint.weights is not None else ""
     others = [
         state
         for state in checkpoint.weight_sets

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from inspector.browser.pieces import finding_cards
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import is_plain_float
+from inspector.inspection import CountedNumbers
 from inspector.errors import InspectorError, MissingLibrary, ReadError
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
@@ -33,19 +34,24 @@ def no_count(_: memoryview, dtype: str) -> Sequence[float]:
     raise ReadError(f"Nobody is here who counts numbers of type {dtype}.")
 
 
-def check_numbers(checkpoint: Checkpoint, count: Count, progress: Progress = silent) -> dict[str, Any]:
-    """Of the weights, or of all tensors of a file that has none. Raises only what progress raises."""
+def check_numbers(
+    checkpoint: Checkpoint, count: Count, progress: Progress = silent
+) -> tuple[CountedNumbers, dict[str, Any]]:
+    """Of the weights, or of all tensors of a file that has none: for its other views, and what the page shows. Raises
+    only what progress raises."""
     state = checkpoint.weights
     tensors = (state or checkpoint).tensors
     measured, skipped = measure(checkpoint, tensors, count, progress)
     findings, unsure = _findings(checkpoint, measured, skipped)
+    left = {name for name, _ in [*skipped, *unsure]}
+    told = CountedNumbers(tensors=len(measured) - len(unsure), left=len(left), findings=findings)
     numbers = sum(one.numel for one in measured)
     says = f"{human_count(numbers)} numbers of {counted(len(measured), 'tensor')} were counted."
     if measured and not any(one.nan + one.infinite for one in measured):
         says += " None of them is NaN or infinite."
     if skipped:
         says += f" {counted(len(skipped), 'tensor')} not counted."
-    return {
+    return told, {
         "says": says,
         "findings": finding_cards(findings, checkpoint),
         "html": _table(measured) + _not_counted([*skipped, *unsure]),

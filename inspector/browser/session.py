@@ -37,7 +37,7 @@ class Session:
             "choices": lambda asked: writing.choices(self._of(asked)),
             "compare": self._compare,
             "values": lambda asked: first_values(self._of(asked).checkpoint, asked["set"], asked["row"]),
-            "numbers": lambda asked: check_numbers(self._of(asked).checkpoint, self._count, self._progress),
+            "numbers": self._numbers,
             "json": self._json,
             "report": self._report,
             "scan": lambda asked: others.scan(asked["folder"], self._progress, **_of_folder(asked)),
@@ -107,6 +107,13 @@ class Session:
             return comparing.compare(self._of(asked).checkpoint, second, self._progress)
         finally:
             second.source.close()
+
+    def _numbers(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """With the Overview that now knows of them."""
+        opened = self._of(asked)
+        told, shown = check_numbers(opened.checkpoint, self._count, self._progress)
+        opened.learn(told)
+        return {**shown, "overview": views.overview(opened)}
 
     def _write(self, asked: dict[str, Any]) -> dict[str, Any]:
         return writing.write_file(

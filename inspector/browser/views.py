@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import own_target
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from inspector.checkpoint.types import Checkpoint
     from inspector.file_report.report import FileReport
     from inspector.graph.types import Drawn
-    from inspector.inspection import Inspection
+    from inspector.inspection import CountedNumbers, Inspection
     from inspector.keys.report import KeyReport
 
 # Characters of one piece of code.
@@ -46,6 +46,11 @@ class Opened:
     partial: bool = False
     graph_read: bool = False
     drawn: Drawn | None = None
+
+    def learn(self, counted: CountedNumbers) -> None:
+        """What was counted of the numbers is in every view, and in the report, from now on."""
+        self.inspection = replace(self.inspection, counted=counted)
+        self.report = report_of(self.inspection)
 
 
 def open_path(path: str) -> Opened:
@@ -145,8 +150,6 @@ def architecture(opened: Opened) -> dict[str, Any]:
 
 def repair(opened: Opened) -> dict[str, Any]:
     """Why it does not load, and what would make it: for the target that was chosen, or the file's own."""
-    from dataclasses import replace
-
     from inspector.keys.diagnose import diagnose
 
     checkpoint = opened.checkpoint

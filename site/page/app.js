@@ -208,9 +208,11 @@ function look(path, set, row) {
   return ask({ ask: "values", path, set, row }, "Reading");
 }
 
-function numbers(path) {
+async function numbers(path) {
   say("");
-  return ask({ ask: "numbers", path }, "Counting");
+  const told = await ask({ ask: "numbers", path }, "Counting");
+  if (told && hand?.path === path) hand.answer = told.overview;
+  return told;
 }
 
 function link(label, tab, find = "") {

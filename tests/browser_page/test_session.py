@@ -177,6 +177,23 @@ def test_the_numbers_are_judged_as_the_health_check_judges_them(tmp_path: Path) 
     assert all(says.split(" among ")[0] in html["html"] for says, html in zip(right, told["findings"], strict=True))
 
 
+def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path, made = str(tmp_path / "odd.pth"), Session(count=_counted)
+    torch.save({"conv.weight": torch.tensor([[1.0, float("nan")]]), "steps": torch.arange(3)}, path)
+    before = _value(made, ask="open", path=path)
+    assert "the numbers have not been read" in before["answers"] and "Not read: 2 tensors." in before["about"]
+    after = _value(made, ask="numbers", path=path)["overview"]
+    assert "1 error, no warning so far; 1 tensor was looked at for NaN and infinity alone, 1 tensor not at all." in (
+        after["answers"]
+    )
+    assert "Not read" not in after["about"] and "Counted in 1 tensor: NaN, infinite, zero" in after["about"]
+    [finding] = [one for one in after["findings"] if "non-finite" in one["html"]]
+    assert (finding["tab"], finding["find"]) == ("tensors", "conv.weight")
+    # The report that is taken away knows it, too.
+    assert "Not read: 2 tensors." not in _value(made, ask="report", path=path)
+
+
 def test_a_file_that_would_end_python_costs_a_folder_that_file_alone(session: Session, tmp_path: Path) -> None:
     """The page asks again and says which; loose files are what the command line calls the folder it stands in."""
     for name in ("shapes_dp.pth.tar", "truncated.pth"):
