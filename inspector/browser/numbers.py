@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from inspector.browser.pieces import finding_cards
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import is_plain_float
-from inspector.inspection import CountedNumbers
 from inspector.errors import InspectorError, MissingLibrary, ReadError
+from inspector.inspection import CountedNumbers
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
 from inspector.render.page_report.words import folded, mono, section, table

@@ -177,6 +177,20 @@ def test_the_numbers_are_judged_as_the_health_check_judges_them(tmp_path: Path) 
     assert all(says.split(" among ")[0] in html["html"] for says, html in zip(right, told["findings"], strict=True))
 
 
+def test_what_is_only_renamed_is_named(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    a = {"conv.weight": torch.randn(4, 3), "fc.weight": torch.randn(5, 4)}
+    b = {"conv.weight": a["conv.weight"] + 1, "head.weight": a["fc.weight"]}
+    one, two, made = str(tmp_path / "a.pth"), str(tmp_path / "b.pth"), Session()
+    torch.save(a, one)
+    torch.save(b, two)
+    _value(made, ask="open", path=one)
+    told = _value(made, ask="compare", path=one, other=two)
+    assert told["differs"] and "fc.weight is head.weight there" in told["html"]
+    assert "1 tensor with the same bytes under another name." in told["html"]
+    assert "another name" not in _value(made, ask="compare", path=one, other=one)["html"]
+
+
 def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     path, made = str(tmp_path / "odd.pth"), Session(count=_counted)
@@ -184,8 +198,9 @@ def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> Non
     before = _value(made, ask="open", path=path)
     assert "the numbers have not been read" in before["answers"] and "Not read: 2 tensors." in before["about"]
     after = _value(made, ask="numbers", path=path)["overview"]
-    assert "1 error, no warning so far; 1 tensor was looked at for NaN and infinity alone, 1 tensor not at all." in (
-        after["answers"]
+    assert (
+        "1 error, no warning so far; 1 tensor was looked at for NaN and infinity alone, 1 tensor not at all."
+        in (after["answers"])
     )
     assert "Not read" not in after["about"] and "Counted in 1 tensor: NaN, infinite, zero" in after["about"]
     [finding] = [one for one in after["findings"] if "non-finite" in one["html"]]
