@@ -65,14 +65,24 @@ class Session:
         return opened
 
     def _open_file(self, asked: dict[str, Any]) -> dict[str, Any]:
-        opened = views.open_path(asked["path"])
-        self._open[asked["path"]] = opened
-        return views.overview(opened)
+        """Of a file, or of one in an archive: member, as its row calls it. An archive of many files is answered with
+        the table of them."""
+        path, member = asked["path"], asked.get("member", "")
+        try:
+            opened = views.open_path(path, member)
+        except InspectorError:
+            many = None if member else others.archive(path, self._progress)
+            if many is None:
+                raise
+            return many
+        key = f"{path}#{member}" if member else path
+        self._open[key] = opened
+        return {**views.overview(opened), "path": key}
 
     def _close(self, path: str) -> None:
         opened = self._open.pop(path, None)
         if opened is not None:
-            opened.checkpoint.source.close()
+            opened.close()
 
     def _repair(self, asked: dict[str, Any]) -> dict[str, Any]:
         """target: as a person writes it, "" for the file's own; other: path of a second file; keys: a pasted list."""

@@ -47,17 +47,31 @@ class Opened:
     graph_read: bool = False
     drawn: Drawn | None = None
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self.checkpoint.source.close()
+
     def learn(self, counted: CountedNumbers) -> None:
         """What was counted of the numbers is in every view, and in the report, from now on."""
         self.inspection = replace(self.inspection, counted=counted)
         self.report = report_of(self.inspection)
 
 
-def open_path(path: str) -> Opened:
-    """By the headers alone. Raises as `open_checkpoint`."""
+def open_path(path: str, member: str = "") -> Opened:
+    """By the headers alone; with a member, that file of the archive at the path. Raises as `open_checkpoint`."""
     from inspector.readers import open_checkpoint
 
-    checkpoint = open_checkpoint(path)
+    if member:
+        from inspector.browser.members import taken_out
+
+        source = taken_out(path, member)
+        try:
+            checkpoint = open_checkpoint(source)
+        except BaseException:
+            source.close()
+            raise
+    else:
+        checkpoint = open_checkpoint(path)
     inspection = inspect(checkpoint, HEADER_QUESTIONS)
     return Opened(checkpoint=checkpoint, inspection=inspection, report=report_of(inspection))
 

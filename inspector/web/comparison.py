@@ -147,12 +147,8 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         "What", present, default=usual or present, format_func=str, key=f"diff-what-{diff.b.sha256}"
     )
     text = right.text_input("Name contains", key="diff-name", placeholder="a part of it")
-    kept = [
-        t
-        for t in diff.tensors
-        if (t.relation in wanted or t.is_only_renamed)
-        and text.casefold() in f"{t.name} {agreed(*names, t.name)}".casefold()
-    ]
+    asked = [t for t in diff.tensors if t.relation in wanted or t.is_only_renamed]
+    kept = [t for t in asked if text.casefold() in f"{t.name} {agreed(*names, t.name)}".casefold()]
     st.caption(f"{counted(len(kept), 'tensor')} of {len(diff.tensors):,}. A chosen row shows both histograms.")
     for word, one in zip(("first", "second"), names, strict=True):
         if one.why_not:

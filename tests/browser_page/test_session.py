@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +14,12 @@ from inspector.browser.session import Session
 from inspector.cli.main import run
 from inspector.graph.boxes import drawn
 from inspector.graph.sources import graph_of
+from inspector.jobs.kinds import surveys
+from inspector.jobs.subjects import FileRef
 from inspector.params.count import count_parameters
+from inspector.progress import silent
 from inspector.readers import open_checkpoint
+from inspector.render import files_words
 from inspector.render.drawing_data import drawing_data
 from inspector.render.unwrap_words import PREFIX_HELP, prefix_answer, prefix_question, salvage_label
 
@@ -175,6 +181,35 @@ def test_the_numbers_are_judged_as_the_health_check_judges_them(tmp_path: Path) 
     right = [one.says for one in examine(open_checkpoint(str(path))).findings if one.id == "non-finite"]
     assert len(right) == len(told["findings"]) == 2
     assert all(says.split(" among ")[0] in html["html"] for says, html in zip(right, told["findings"], strict=True))
+
+
+def test_an_archive_of_several_has_a_row_for_each_as_in_the_app(tmp_path: Path) -> None:
+    """By what the app's Files page says of the same archive."""
+    path = tmp_path / "several.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("shapes.safetensors", "hostile.pth"):
+            archive.write(SAMPLES / name, f"runs/{name}")
+        archive.writestr("notes.txt", "hello")
+        archive.writestr("old/bomb.pkl", b"cos\nsystem\n(S'echo hi'\ntR.")
+    made = Session()
+    told = _value(made, ask="open", path=str(path))
+    bench: Any = SimpleNamespace(progress=silent)
+    archived = surveys.of_archive(bench, FileRef(sha256="", name=path.name, path=path))
+    rows = files_words.rows_of(archived, path.name)
+    assert told["archive"] == "several.zip" and told["says"] == files_words.answer(rows)
+    assert [(row["shown"], row["what"]) for row in told["rows"]] == [
+        (row.path, files_words.what_it_is(row.row)) for row in rows
+    ]
+    worst = {row["shown"]: row["says"] for row in told["rows"] if row["word"] == "Error"}
+    assert set(worst) == {"runs/hostile.pth", "old/bomb.pkl"} and "os.system" in worst["old/bomb.pkl"]
+    # A member is opened as the file that it is: what is said of it is not said of an archive.
+    [row] = [row for row in told["rows"] if row["shown"] == "runs/shapes.safetensors"]
+    member = _value(made, ask="open", path=str(path), member=row["path"])
+    alone = _value(made, ask="open", path=str(SAMPLES / "shapes.safetensors"))
+    assert {**member, "path": ""} == {**alone, "path": ""}
+    values = [_value(made, ask="values", path=one["path"], set=0, row=3)["values"] for one in (member, alone)]
+    assert values[0] == values[1]
+    _value(made, ask="close", path=member["path"])
 
 
 def test_what_is_only_renamed_is_named(tmp_path: Path) -> None:
