@@ -19,7 +19,7 @@ from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.loading import REFUSED
-from inspector.keys.plain_load import PlainLoad, partly_lost, plain_load
+from inspector.keys.plain_load import NUMPY, PlainLoad, partly_lost, plain_load
 from inspector.keys.report import KeyReport
 from inspector.keys.sentences import NO_REPAIR, called
 from inspector.units import counted, human_bytes, shorten_middle
@@ -264,7 +264,9 @@ def _code(checkpoint: Checkpoint) -> Answer:
     unknown = [use for use in uses if use.verdict is GlobalVerdict.UNKNOWN]
     if dangerous:
         # Named alone it stays an error: whoever calls the value runs it.
-        says, severity = f"{_danger(dangerous)}. Nothing was executed here.", Severity.ERROR
+        load = load_that_runs(checkpoint)
+        load = load if checkpoint.format in NUMPY else load.capitalize()
+        says, severity = f"{_danger(dangerous, load)}. Nothing was executed here.", Severity.ERROR
     elif unknown:
         says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
         severity = Severity.NOTICE
@@ -309,17 +311,22 @@ def unfollowed(checkpoint: Checkpoint) -> str:
     return f"It breaks off at byte {byte:,}."
 
 
-def _danger(uses: Sequence[GlobalUse]) -> str:
-    """What an ordinary load does with names that can run code: the worst that it does, and with which."""
+def load_that_runs(checkpoint: Checkpoint) -> str:
+    """Which load it is that follows the file's pickles, in the middle of a sentence."""
+    return "numpy.load(allow_pickle=True)" if checkpoint.format in NUMPY else "an ordinary load"
+
+
+def _danger(uses: Sequence[GlobalUse], load: str) -> str:
+    """What a load does with names that can run code: the worst that it does, and with which."""
     reach = next(reach for reach in Reach if any(use.reach is reach for use in uses))
     meant = [use for use in uses if use.reach is reach]
     rest = [use for use in uses if use.reach is Reach.MAY_RUN]
     handed = f", and may run {_names(rest)}" if rest else ""
     names, does = _names(meant), "would run" if any(use.called for use in meant) else "names"
     return {
-        Reach.RUNS: f"An ordinary load would run {names}{handed}",
-        Reach.MAY_RUN: f"An ordinary load would import {names}, and may run it",
-        Reach.NAMES: f"An ordinary load would import {names}, which can run code; nothing in the file calls it",
+        Reach.RUNS: f"{load} would run {names}{handed}",
+        Reach.MAY_RUN: f"{load} would import {names}, and may run it",
+        Reach.NAMES: f"{load} would import {names}, which can run code; nothing in the file calls it",
         Reach.LEAVES: f"A pickle that an ordinary load does not read {does} {names}",
     }[reach]
 

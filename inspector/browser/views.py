@@ -12,7 +12,7 @@ from inspector.errors import InspectorError
 from inspector.file_report.make import report_of
 from inspector.graph.types import CARRIES_GRAPH
 from inspector.inspection import HEADER_QUESTIONS, inspect
-from inspector.overview import unfollowed
+from inspector.overview import load_that_runs, unfollowed
 from inspector.render.html_text import escaped
 from inspector.render.page_report import sections
 from inspector.render.page_report.words import folded, section, table
@@ -123,7 +123,7 @@ def _code_says(checkpoint: Checkpoint) -> str:
         from inspector.checkpoint.types import Reach
 
         called = sum(use.called and use.reach is not Reach.LEAVES for use in checkpoint.globals)
-        says = f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by an ordinary load."
+        says = f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by {load_that_runs(checkpoint)}."
         return f"{says} Nothing was executed here: they were read as text."
     ends = unfollowed(checkpoint)
     if ends:
