@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from inspector.browser.pieces import START_APP, own_words
 from inspector.browser.session import Session
 from inspector.cli.main import run
+from inspector.errors import MissingLibrary
 from inspector.graph.boxes import drawn
 from inspector.graph.sources import graph_of
+from inspector.installed import install_line
 from inspector.jobs.kinds import surveys
 from inspector.jobs.subjects import FileRef
 from inspector.params.count import count_parameters
@@ -210,6 +213,21 @@ def test_an_archive_of_several_has_a_row_for_each_as_in_the_app(tmp_path: Path) 
     values = [_value(made, ask="values", path=one["path"], set=0, row=3)["values"] for one in (member, alone)]
     assert values[0] == values[1]
     _value(made, ask="close", path=member["path"])
+
+
+def test_nothing_is_said_to_be_installed_where_nothing_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.keys.verify.is_installed", lambda name: False)
+    made = Session()
+    _value(made, ask="open", path=WRAPPED)
+    html = _value(made, ask="repair", path=WRAPPED)["html"]
+    # "Nothing was verified" stood above the table of what was.
+    assert "A repair is proved when its file is written" in html and "nothing was verified" not in html
+    asked = {"ask": "write", "path": WRAPPED, "kind": "repair", "folder": str(tmp_path), "writer": "safetensors"}
+    html = _value(made, **asked)["html"]
+    assert "installed" not in html and "that needs the app, which has torch." in html
+    error = MissingLibrary("Building it needs timm, which is not installed.", hint=install_line("torch"))
+    assert own_words(error.says) == "Building it needs the app, which has timm." and own_words(error.hint) == START_APP
+    assert "make app" in START_APP and "streamlit run app.py" in START_APP
 
 
 def test_what_is_only_renamed_is_named(tmp_path: Path) -> None:

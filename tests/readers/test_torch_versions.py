@@ -302,3 +302,15 @@ def test_the_random_state_of_numpy_asks_for_no_release_of_torch() -> None:
     assert any(t.dtype == "uint32" for t in open_checkpoint(data).tensors)
     assert finding(data, "loads-with") is None
     assert finding(saved({"w": torch.ones(2).to(torch.uint32)}), "loads-with") is not None
+
+
+def test_nobody_is_told_to_convert_objects_without_a_tensor() -> None:
+    """There is nothing in it that could be written."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{"lr": 0.1}], dtype=object))
+    found = finding(buffer.getvalue(), "object-array")
+    assert found is not None and "convert" not in found.remedy
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.array([{"lr": 0.1}], dtype=object), b=np.ones(2))
+    found = finding(buffer.getvalue(), "object-array")
+    assert found is not None and found.remedy.endswith("convert it here instead.")
