@@ -13,6 +13,7 @@ from enum import StrEnum
 from inspector.architectures.match import is_only_near
 from inspector.architectures.parts import is_adapter
 from inspector.architectures.structure.types import Claim, Structure
+from inspector.checkpoint.nested import averaged_copies
 from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import ValueKind, value_at
@@ -26,6 +27,7 @@ from inspector.units import counted, human_bytes, shorten_middle
 
 _SETS_NAMED = 4
 _NOT_READ = "the numbers have not been read"
+_ARCHITECTURE = "general.architecture"
 _OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
 
@@ -117,7 +119,7 @@ def _model(inspection: Inspection) -> Answer:
     if (told is None or near) and recognition.structure is not None and recognition.structure.likeness:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
-    says = f"{say_program(checkpoint)}{says}{_optimizer_share(checkpoint)}"
+    says = f"{say_of_itself(checkpoint)}{says}{_copies(checkpoint, state)}{_optimizer_share(checkpoint)}"
     broken, total = partly_lost(checkpoint, state.tensors), counted(len(state.tensors), "tensor")
     if broken:
         # A network of which half is missing is recognised by its header, and is no network to go on with.
@@ -126,12 +128,14 @@ def _model(inspection: Inspection) -> Answer:
     return Answer(topic=Topic.MODEL, says=says, severity=severity)
 
 
-def say_program(checkpoint: Checkpoint) -> str:
-    """Of an ONNX model, which is a program and no state dict, what it takes and gives: a sentence and a space; "" for
-    others."""
+def say_of_itself(checkpoint: Checkpoint) -> str:
+    """What a file says of itself, as a sentence and a space: of an ONNX model, which is a program and no state dict,
+    what it takes and gives; of GGUF its own word for the architecture. "" for others."""
+    held = dict(checkpoint.metadata)
+    if checkpoint.format == "gguf" and held.get(_ARCHITECTURE):
+        return f'The file calls its architecture "{shorten_middle(held[_ARCHITECTURE], 60)}". '
     if checkpoint.format != "onnx":
         return ""
-    held = dict(checkpoint.metadata)
     ends = [
         ", ".join(f"{key.removeprefix(kind)} ({value})" for key, value in checkpoint.metadata if key.startswith(kind))
         for kind in ("input ", "output ")
@@ -180,6 +184,16 @@ def _only_optimizer(checkpoint: Checkpoint, state: StateDict) -> str:
     kind = holder.type_name.rpartition(".")[2]
     own = counted(len(_once(t for t in state.tensors if t.name.startswith("param_groups."))), "parameter")
     return f"This is only an optimizer ({kind}, {total}): {own} of a network are in it, and no name of one."
+
+
+def _copies(checkpoint: Checkpoint, state: StateDict) -> str:
+    """That the weights lie in the file a second time, averaged, and which of both is meant; "" where they do not."""
+    copies = averaged_copies(checkpoint, state) if state.role is not StateRole.EMA else ()
+    if not copies:
+        return ""
+    listed = ", ".join(f"{shorten_middle(where, 60)} ({counted(n, 'tensor')})" for where, n in copies[:_SETS_NAMED])
+    meant = f'This is said of "{shorten_middle(state.label, 60)}". ' if state.path else ""
+    return f" {meant}Averaged weights (EMA), a second copy, lie under {listed}."
 
 
 def _optimizer_share(checkpoint: Checkpoint) -> str:
