@@ -158,6 +158,10 @@ function drawTabs(chosenTab) {
       return button;
     }),
   );
+  // On a narrow screen the tabs are one line that scrolls.
+  const tabs = at("tabs");
+  const now = at(`tab-${chosenTab}`);
+  if (now) tabs.scrollLeft = now.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - now.offsetWidth) / 2;
 }
 
 at("tabs").onkeydown = (event) => {
