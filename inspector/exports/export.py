@@ -138,7 +138,7 @@ def export_repaired(
 
 
 def named_alone(target: str) -> str:
-    """ "file:/home/me/other.pth" as "file:other.pth": where a file lay is nothing for whoever is given the other one."""
+    """ "file:/home/me/other.pth" as "file:other.pth": where it lay is nothing for whoever is given the new file."""
     form, colon, rest = target.partition(":")
     return f"{form}:{_FOLDERS.sub('', rest)}" if colon and form in ("file", "keys", "code") else target
 
