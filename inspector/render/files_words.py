@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from inspector.findings import Finding, Severity
 from inspector.render.spreadsheet import csv_text
-from inspector.survey.copies import SAME_BYTES
-from inspector.survey.kinds import NO_CHECKPOINT, POINTER_FILE
+from inspector.survey import copies, kinds
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.units import counted
 
@@ -39,7 +38,7 @@ def rows_of(survey: Survey, inside: str) -> tuple[FileRow, ...]:
 
 
 def _copy_of(row: SurveyRow, called: Mapping[str, str]) -> str:
-    others = next((finding.subjects for finding in row.findings if finding.id == SAME_BYTES.id), ())
+    others = next((finding.subjects for finding in row.findings if finding.id == copies.SAME_BYTES.id), ())
     if not others:
         return ""
     more = f" and {counted(len(others) - 1, 'other', 'others')}" if len(others) > 1 else ""
@@ -57,13 +56,15 @@ def of_archive(survey: Survey) -> tuple[Finding, ...]:
     """What is wrong with the archive itself, beside what is in it. That it is no checkpoint is nothing wrong."""
     if survey.archive is None:
         return ()
-    own = tuple(f for f in survey.archive.findings if f.id != NO_CHECKPOINT.id or not survey.rows)
-    return own or (() if survey.rows else (NO_CHECKPOINT.found(survey.archive.says or "There is no file in it."),))
+    own = tuple(f for f in survey.archive.findings if f.id != kinds.NO_CHECKPOINT.id or not survey.rows)
+    return own or (
+        () if survey.rows else (kinds.NO_CHECKPOINT.found(survey.archive.says or "There is no file in it."),)
+    )
 
 
 def answer(rows: Sequence[FileRow], archive: Sequence[Finding] = ()) -> str:
     """How many of what, and the worst of all, in one or two sentences. archive: as `of_archive`."""
-    pointers = sum(one.row.finding == POINTER_FILE.id for one in rows)
+    pointers = sum(one.row.finding == kinds.POINTER_FILE.id for one in rows)
     unread = sum(one.row.kind is RowKind.UNREADABLE for one in rows) - pointers
     others = sum(one.row.kind is RowKind.OTHER for one in rows)
     said = [
@@ -72,8 +73,8 @@ def answer(rows: Sequence[FileRow], archive: Sequence[Finding] = ()) -> str:
         *([f"{unread:,} that could not be read"] if unread else []),
         *([counted(others, "other file")] if others else []),
     ]
-    copies = sum(any(f.id == SAME_BYTES.id for f in one.row.findings) for one in rows)
-    same = f" {copies:,} files are byte for byte the same as another." if copies else ""
+    repeated = sum(any(f.id == copies.SAME_BYTES.id for f in one.row.findings) for one in rows)
+    same = f" {repeated:,} files are byte for byte the same as another." if repeated else ""
     errors = sum(one.row.worst is Severity.ERROR for one in rows)
     warnings = sum(one.row.worst is Severity.WARNING for one in rows)
     own = max((finding.severity for finding in archive), key=lambda s: s.rank, default=Severity.INFO)
@@ -89,7 +90,7 @@ def answer(rows: Sequence[FileRow], archive: Sequence[Finding] = ()) -> str:
 
 def what_it_is(row: SurveyRow) -> str:
     """The network, else the format and what is in it."""
-    if row.finding == POINTER_FILE.id:
+    if row.finding == kinds.POINTER_FILE.id:
         return "Git LFS pointer, not the weights"
     if row.kind is RowKind.UNREADABLE:
         return "could not be read"

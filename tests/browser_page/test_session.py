@@ -247,9 +247,11 @@ def test_what_is_only_renamed_is_named(tmp_path: Path) -> None:
 def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     path, made = str(tmp_path / "odd.pth"), Session(count=_counted)
-    torch.save({"conv.weight": torch.tensor([[1.0, float("nan")]]), "steps": torch.arange(3)}, path)
+    torch.save(
+        {"conv.weight": torch.tensor([[1.0, float("nan")]]), "steps": torch.arange(3), "q": torch.ones(2).char()}, path
+    )
     before = _value(made, ask="open", path=path)
-    assert "the numbers have not been read" in before["answers"] and "Not read: 2 tensors." in before["about"]
+    assert "the numbers have not been read" in before["answers"] and "Not read: 3 tensors." in before["about"]
     after = _value(made, ask="numbers", path=path)["overview"]
     assert (
         "1 error, no warning so far; 1 tensor was looked at for NaN and infinity alone, 1 tensor not at all."
@@ -259,7 +261,7 @@ def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> Non
     [finding] = [one for one in after["findings"] if "non-finite" in one["html"]]
     assert (finding["tab"], finding["find"]) == ("tensors", "conv.weight")
     # The report that is taken away knows it, too.
-    assert "Not read: 2 tensors." not in _value(made, ask="report", path=path)
+    assert "Not read: 3 tensors." not in _value(made, ask="report", path=path)
 
 
 def test_a_file_that_would_end_python_costs_a_folder_that_file_alone(session: Session, tmp_path: Path) -> None:
