@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from inspector.architectures.types import Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.errors import InspectorError
+from inspector.findings import Finding
 from inspector.flops.report import CostReport
 from inspector.health.report import HealthReport
 from inspector.keys.report import KeyReport
@@ -42,11 +43,23 @@ HEADER_QUESTIONS = (Question.RECOGNITION, Question.PARAMETERS, Question.KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountedNumbers:
+    """A first look at the numbers where the health check cannot run: NaN, infinities, zeros, least and largest.
+
+    tensors: that were counted and judged. left: that were not. findings: what the health check says of those counts.
+    """
+
+    tensors: int
+    left: int
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """The reports that were asked for; None for the others and for those in `skipped`.
 
     skipped: (question, why) of what was asked but has no answer here. seconds: (question, wall time). state: the state
-    dict that somebody chose, None for the likeliest weights.
+    dict that somebody chose, None for the likeliest weights. counted: beside no `health`.
     """
 
     checkpoint: Checkpoint
@@ -56,6 +69,7 @@ class Inspection:
     keys: KeyReport | None = None
     costs: CostReport | None = None
     health: HealthReport | None = None
+    counted: CountedNumbers | None = None
     skipped: tuple[tuple[str, str], ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
 

@@ -13,18 +13,21 @@ from enum import StrEnum
 from inspector.architectures.match import is_only_near
 from inspector.architectures.parts import is_adapter
 from inspector.architectures.structure.types import Claim, Structure
+from inspector.checkpoint.nested import averaged_copies
 from inspector.checkpoint.several import equal_sets
 from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import ValueKind, value_at
 from inspector.findings import Finding, Severity, ranked, worst
 from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
 from inspector.keys.loading import REFUSED
-from inspector.keys.plain_load import PlainLoad, partly_lost, plain_load
+from inspector.keys.plain_load import NUMPY, PlainLoad, partly_lost, plain_load
 from inspector.keys.report import KeyReport
 from inspector.keys.sentences import NO_REPAIR, called
 from inspector.units import counted, human_bytes, shorten_middle
 
 _SETS_NAMED = 4
+_NOT_READ = "the numbers have not been read"
+_ARCHITECTURE = "general.architecture"
 _OVER_LIMIT, _BREAKS_OFF = "pickle-over-limit", "broken-pickle"
 
 
@@ -89,9 +92,14 @@ def _all_findings(inspection: Inspection) -> tuple[Finding, ...]:
     together = (
         *inspection.checkpoint.findings,
         *(inspection.recognition.findings if inspection.recognition else ()),
-        *(inspection.health.findings if inspection.health else ()),
+        *_of_numbers(inspection),
     )
     return ranked({(finding.id, finding.says): finding for finding in together}.values())
+
+
+def _of_numbers(inspection: Inspection) -> tuple[Finding, ...]:
+    examined = inspection.health or inspection.counted
+    return examined.findings if examined is not None else ()
 
 
 def _model(inspection: Inspection) -> Answer:
@@ -111,7 +119,7 @@ def _model(inspection: Inspection) -> Answer:
     if (told is None or near) and recognition.structure is not None and recognition.structure.likeness:
         # Near one in its names, and another network by its shapes: what the body is like, and what differs.
         says = f"{says} {recognition.structure.likeness}"
-    says = f"{say_program(checkpoint)}{says}{_optimizer_share(checkpoint)}"
+    says = f"{say_of_itself(checkpoint)}{says}{_copies(checkpoint, state)}{_optimizer_share(checkpoint)}"
     broken, total = partly_lost(checkpoint, state.tensors), counted(len(state.tensors), "tensor")
     if broken:
         # A network of which half is missing is recognised by its header, and is no network to go on with.
@@ -120,12 +128,14 @@ def _model(inspection: Inspection) -> Answer:
     return Answer(topic=Topic.MODEL, says=says, severity=severity)
 
 
-def say_program(checkpoint: Checkpoint) -> str:
-    """Of an ONNX model, which is a program and no state dict, what it takes and gives: a sentence and a space; "" for
-    others."""
+def say_of_itself(checkpoint: Checkpoint) -> str:
+    """What a file says of itself, as a sentence and a space: of an ONNX model, which is a program and no state dict,
+    what it takes and gives; of GGUF its own word for the architecture. "" for others."""
+    held = dict(checkpoint.metadata)
+    if checkpoint.format == "gguf" and held.get(_ARCHITECTURE):
+        return f'The file calls its architecture "{shorten_middle(held[_ARCHITECTURE], 60)}". '
     if checkpoint.format != "onnx":
         return ""
-    held = dict(checkpoint.metadata)
     ends = [
         ", ".join(f"{key.removeprefix(kind)} ({value})" for key, value in checkpoint.metadata if key.startswith(kind))
         for kind in ("input ", "output ")
@@ -176,6 +186,16 @@ def _only_optimizer(checkpoint: Checkpoint, state: StateDict) -> str:
     return f"This is only an optimizer ({kind}, {total}): {own} of a network are in it, and no name of one."
 
 
+def _copies(checkpoint: Checkpoint, state: StateDict) -> str:
+    """That the weights lie in the file a second time, averaged, and which of both is meant; "" where they do not."""
+    copies = averaged_copies(checkpoint, state) if state.role is not StateRole.EMA else ()
+    if not copies:
+        return ""
+    listed = ", ".join(f"{shorten_middle(where, 60)} ({counted(n, 'tensor')})" for where, n in copies[:_SETS_NAMED])
+    meant = f'This is said of "{shorten_middle(state.label, 60)}". ' if state.path else ""
+    return f" {meant}Averaged weights (EMA), a second copy, lie under {listed}."
+
+
 def _optimizer_share(checkpoint: Checkpoint) -> str:
     """How much of the tensors' bytes is optimizer state, where that is more than a quarter; else ""."""
     states = [state for state in checkpoint.state_dicts if state.role is StateRole.OPTIMIZER]
@@ -201,7 +221,7 @@ def _loading(inspection: Inspection, state: StateDict) -> Answer:
     report = inspection.keys
     if report is not None:
         names, severity = _names_fit(report, plain)
-        broken = [f for f in inspection.health.findings if f.severity is Severity.ERROR] if inspection.health else []
+        broken = [f for f in _of_numbers(inspection) if f.severity is Severity.ERROR]
         if report.loads and broken:
             # A strict load copies NaN like any number, so that a tick here would be read as one for the whole file.
             says = f"{counted(len(broken), 'error')} of its numbers {'is' if len(broken) == 1 else 'are'} noticed"
@@ -258,7 +278,9 @@ def _code(checkpoint: Checkpoint) -> Answer:
     unknown = [use for use in uses if use.verdict is GlobalVerdict.UNKNOWN]
     if dangerous:
         # Named alone it stays an error: whoever calls the value runs it.
-        says, severity = f"{_danger(dangerous)}. Nothing was executed here.", Severity.ERROR
+        load = load_that_runs(checkpoint)
+        load = load if checkpoint.format in NUMPY else load.capitalize()
+        says, severity = f"{_danger(dangerous, load)}. Nothing was executed here.", Severity.ERROR
     elif unknown:
         says = f"{counted(len(uses), 'global')}, {len(unknown)} not known: {_names(unknown)}. Nothing was executed."
         severity = Severity.NOTICE
@@ -303,17 +325,22 @@ def unfollowed(checkpoint: Checkpoint) -> str:
     return f"It breaks off at byte {byte:,}."
 
 
-def _danger(uses: Sequence[GlobalUse]) -> str:
-    """What an ordinary load does with names that can run code: the worst that it does, and with which."""
+def load_that_runs(checkpoint: Checkpoint) -> str:
+    """Which load it is that follows the file's pickles, in the middle of a sentence."""
+    return "numpy.load(allow_pickle=True)" if checkpoint.format in NUMPY else "an ordinary load"
+
+
+def _danger(uses: Sequence[GlobalUse], load: str) -> str:
+    """What a load does with names that can run code: the worst that it does, and with which."""
     reach = next(reach for reach in Reach if any(use.reach is reach for use in uses))
     meant = [use for use in uses if use.reach is reach]
     rest = [use for use in uses if use.reach is Reach.MAY_RUN]
     handed = f", and may run {_names(rest)}" if rest else ""
     names, does = _names(meant), "would run" if any(use.called for use in meant) else "names"
     return {
-        Reach.RUNS: f"An ordinary load would run {names}{handed}",
-        Reach.MAY_RUN: f"An ordinary load would import {names}, and may run it",
-        Reach.NAMES: f"An ordinary load would import {names}, which can run code; nothing in the file calls it",
+        Reach.RUNS: f"{load} would run {names}{handed}",
+        Reach.MAY_RUN: f"{load} would import {names}, and may run it",
+        Reach.NAMES: f"{load} would import {names}, which can run code; nothing in the file calls it",
         Reach.LEAVES: f"A pickle that an ordinary load does not read {does} {names}",
     }[reach]
 
@@ -337,9 +364,14 @@ def _noticed(inspection: Inspection, findings: Sequence[Finding]) -> Answer:
 
 def _left(inspection: Inspection) -> str:
     """Which numbers nobody has examined, "" where all were."""
-    checkpoint, health = inspection.checkpoint, inspection.health
+    checkpoint, health, told = inspection.checkpoint, inspection.health, inspection.counted
+    if health is None and told is not None:
+        rest = f", {counted(told.left, 'tensor')} not at all" if told.left else ""
+        verb = "was" if told.tensors == 1 else "were"
+        says = f"{counted(told.tensors, 'tensor')} {verb} looked at for NaN and infinity alone{rest}"
+        return says if told.tensors else _NOT_READ
     if health is None:
-        return "the numbers have not been read" if checkpoint.weights is not None else ""
+        return _NOT_READ if checkpoint.weights is not None else ""
     others = [
         state
         for state in checkpoint.weight_sets

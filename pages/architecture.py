@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from inspector.graph.types import CARRIES_GRAPH
-from inspector.overview import say_program
+from inspector.overview import say_of_itself
 from inspector.render.page_words import in_page_words
 from inspector.web import (
     architecture,
@@ -40,7 +40,7 @@ if state is None:
     st.stop()
 
 recognition = reports.recognition_of(hand, state)
-program = say_program(checkpoint)
+program = say_of_itself(checkpoint)
 st.html(f'<p class="mi-answer">{escaped(in_page_words(program + recognition.answer))}</p>')
 finding_cards(recognition.findings)
 

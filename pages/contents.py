@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inspector.checkpoint.types import GlobalUse, GlobalVerdict, Reach
-from inspector.overview import unfollowed
+from inspector.overview import load_that_runs, unfollowed
 from inspector.units import counted, human_bytes
 from inspector.web import reports
 from inspector.web.components import finding_cards, need_file, title
@@ -48,7 +48,7 @@ st.header("Code named in the file")
 if checkpoint.globals:
     called = sum(use.called and use.reach is not Reach.LEAVES for use in checkpoint.globals)
     st.markdown(
-        f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by an ordinary load. "
+        f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by {load_that_runs(checkpoint)}. "
         "**Nothing was executed here**: they were read as text."
     )
     others = [use for use in checkpoint.globals if use.verdict is not GlobalVerdict.KNOWN]

@@ -5,7 +5,7 @@ import streamlit as st
 from inspector.cam.report import Explanation
 from inspector.errors import InspectorError, UsageError
 from inspector.jobs.subjects import Wanted
-from inspector.overview import say_program
+from inspector.overview import say_of_itself
 from inspector.units import human_duration, human_shape, human_share
 from inspector.web import assumptions, jobs, next_steps, own_network, reports
 from inspector.web.components import Figure, figures, finding_cards, need_file, title
@@ -36,7 +36,7 @@ unfit = reports.why_unfit(hand)
 if reports.checkpoint_of(hand).format == "onnx":
     if best is None or unfit:
         # One's own code is no way out: an exporter folds and renames what such code would be filled with.
-        st.info(plain(say_program(reports.checkpoint_of(hand)).strip()), icon=":material/info:")
+        st.info(plain(say_of_itself(reports.checkpoint_of(hand)).strip()), icon=":material/info:")
         next_steps.show_for_onnx()
         st.stop()
     says = f"The graph in this ONNX model is not run: the maps are of {best.spec.label} with the file's weights."

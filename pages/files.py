@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from inspector.render import files_words
 from inspector.survey.report import RowKind, SurveyRow
 from inspector.units import counted, human_duration
 from inspector.web import files_table, remote_archives, shelf
@@ -31,9 +32,9 @@ if survey is None:
 
 if held.is_elsewhere:
     remote_archives.draw_line(held.sha256, held.name)
-rows = files_table.rows_of(survey, held.name if held.sha256 else "")
-archive = files_table.of_archive(survey)
-st.html(f'<p class="mi-answer"><b>{visible(files_table.answer(rows, archive))}</b></p>')
+rows = files_words.rows_of(survey, held.name if held.sha256 else "")
+archive = files_words.of_archive(survey)
+st.html(f'<p class="mi-answer"><b>{visible(files_words.answer(rows, archive))}</b></p>')
 finding_cards(archive)
 
 
@@ -64,7 +65,7 @@ def table(of: shelf.Shelf) -> None:
         open_row(of, row)
     with st.container(border=True):
         left, right = st.columns([5, 1.4], vertical_alignment="center")
-        left.markdown(f"**{plain(visible(path))}**  \n{plain(visible(files_table.what_it_is(row)))}")
+        left.markdown(f"**{plain(visible(path))}**  \n{plain(visible(files_words.what_it_is(row)))}")
         if row.kind is not RowKind.OTHER and right.button(
             "Open it", type="primary", icon=":material/arrow_forward:", key="open-row", width="stretch"
         ):
@@ -81,7 +82,7 @@ for what in survey.skipped:
 with st.container(horizontal=True):
     st.download_button(
         "Table as CSV",
-        lambda: files_table.csv_of(rows),
+        lambda: files_words.csv_of(rows),
         file_name="files.csv",
         mime="text/csv",
         on_click="ignore",

@@ -16,12 +16,14 @@ from safetensors.torch import save_file
 from torch import nn
 
 from inspector.checkpoint.layout import fraction_lost, nbytes_lost
+from inspector.file_report.make import report_of
 from inspector.findings import Severity
 from inspector.inspection import HEADER_QUESTIONS, Question, inspect
 from inspector.keys.plain_load import plain_load
 from inspector.overview import Overview, Topic, summarise, summarise_reports
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
+from inspector.render.page_report import sections
 from inspector.web.answers import figures_of
 
 TOPICS = ["model", "loading", "code", "noticed"]
@@ -375,3 +377,46 @@ def test_an_onnx_model_is_called_one_with_what_it_takes_and_gives(tmp_path: Path
     assert says.startswith(f"This is an ONNX model: a graph of 1 operator {way}, with its weights. ")
     torch.save({"fc.weight": torch.ones(3, 2)}, tmp_path / "net.pth")
     assert "ONNX" not in answered(summarise(open_checkpoint(tmp_path / "net.pth")))[Topic.MODEL][0]
+
+
+@pytest.mark.parametrize("form", ["beside", "prefix"])
+def test_an_averaged_copy_is_named_beside_the_weights(form: str, tmp_path: Path) -> None:
+    """ "All fit" was said of a file half of which is a second copy, and not of which half."""
+    import torchvision
+
+    weights = torchvision.models.resnet18(num_classes=3).state_dict()
+    twin = {name: tensor.clone() for name, tensor in weights.items()}
+    file = {"model": weights, "model_ema": twin, "epoch": 3}
+    if form == "prefix":
+        file = {f"{first}.{name}": t for first in ("model", "model_ema") for name, t in weights.items()}
+    torch.save(file, tmp_path / "e.pth")
+    says, _ = answered(summarise(open_checkpoint(tmp_path / "e.pth")))[Topic.MODEL]
+    where = "model_ema." if form == "prefix" else "model_ema"
+    assert f'Averaged weights (EMA), a second copy, lie under "{where}" (122 tensors).' in says
+    assert ('This is said of "model".' in says) is (form == "beside")
+    for alone in ({"model": weights}, {"model_ema": twin}, weights):
+        torch.save(alone, tmp_path / "w.pth")
+        assert "Averaged" not in answered(summarise(open_checkpoint(tmp_path / "w.pth")))[Topic.MODEL][0]
+
+
+def test_what_gguf_calls_itself_is_quoted(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    for word in ("llama", "my own"):
+        writer = gguf.GGUFWriter(tmp_path / "w.gguf", word)
+        writer.add_tensor("token_embd.weight", torch.ones(4, 8).numpy())
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        says, _ = answered(summarise(open_checkpoint(tmp_path / "w.gguf")))[Topic.MODEL]
+        assert says.startswith(f'The file calls its architecture "{word}". ')
+
+
+def test_element_types_beyond_three_are_counted(tmp_path: Path) -> None:
+    types = [torch.float64, torch.float32, torch.float16, torch.int8, torch.uint8]
+    torch.save({f"l{n}.weight": torch.ones(8, 8, dtype=one) for n, one in enumerate(types)}, tmp_path / "t.pth")
+    inspection = inspect(open_checkpoint(tmp_path / "t.pth"), HEADER_QUESTIONS)
+    [figure] = [one for one in figures_of(inspection.checkpoint, inspection.parameters) if "type" in one.label]
+    assert figure.label == "element types" and figure.says.endswith(" and 2 more") and figure.says.count(",") == 2
+    assert all(str(one).removeprefix("torch.") in figure.exact for one in types)
+    assert f"<b>{figure.says}</b>" in sections.numbers(report_of(inspection))

@@ -47,6 +47,7 @@ def _html(found: Diff) -> str:
     rows = [(f"{count:,}", _WORDS[relation]) for relation, count in found.totals.counts]
     html += table(("Tensors", "In the second file"), rows, numeric=(0,)) if rows else ""
     html += section("What differs", _tensors(found))
+    html += section("Renamed", _renamed(found))
     html += section("Beside the weights", _others(found))
     left = "".join(f"<li>{escaped(own_words(says))}</li>" for says in found.skipped)
     html += section("Not compared", f"<ul>{left}</ul>" if left else "")
@@ -64,6 +65,17 @@ def _tensors(found: Diff) -> str:
     return (_listed(listed) if listed else "") + folded(
         f"{counted(len(unread), 'tensor')} not compared", _listed(unread)
     )
+
+
+def _renamed(found: Diff) -> str:
+    """What has the same bytes under another name."""
+    names = [(t.a.name, t.b.name) for t in found.tensors if t.is_only_renamed and t.a is not None and t.b is not None]
+    if not names:
+        return ""
+    listed = table(("First", "Second"), [(mono(a, 60), mono(b, 60)) for a, b in names[:_ROWS]])
+    listed += _rest(len(names) - _ROWS, "tensor")
+    says = f"{counted(len(names), 'tensor')} with the same bytes under another name"
+    return f"<p>{escaped(says)}.</p>{listed}" if len(names) <= _UNREAD else folded(says, listed)
 
 
 def _listed(different: Sequence[TensorDiff]) -> str:

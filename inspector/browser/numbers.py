@@ -11,6 +11,7 @@ from inspector.browser.pieces import finding_cards
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import is_plain_float
 from inspector.errors import InspectorError, MissingLibrary, ReadError
+from inspector.inspection import CountedNumbers
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
 from inspector.render.page_report.words import folded, mono, section, table
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Count: TypeAlias = Callable[[memoryview, str], Sequence[float]]
 _CHUNK_NBYTES = 4 << 20
 _ROWS = 500
+# Plain counters and masks, which can be neither NaN nor infinite. Those of 8 bits may be what a quantiser packed.
+_INTEGERS = frozenset({"int16", "int32", "int64", "bool"})
 
 
 def no_count(_: memoryview, dtype: str) -> Sequence[float]:
@@ -33,19 +36,25 @@ def no_count(_: memoryview, dtype: str) -> Sequence[float]:
     raise ReadError(f"Nobody is here who counts numbers of type {dtype}.")
 
 
-def check_numbers(checkpoint: Checkpoint, count: Count, progress: Progress = silent) -> dict[str, Any]:
-    """Of the weights, or of all tensors of a file that has none. Raises only what progress raises."""
+def check_numbers(
+    checkpoint: Checkpoint, count: Count, progress: Progress = silent
+) -> tuple[CountedNumbers, dict[str, Any]]:
+    """Of the weights, or of all tensors of a file that has none: for its other views, and what the page shows. Raises
+    only what progress raises."""
     state = checkpoint.weights
     tensors = (state or checkpoint).tensors
     measured, skipped = measure(checkpoint, tensors, count, progress)
     findings, unsure = _findings(checkpoint, measured, skipped)
+    whole = {tensor.name for tensor in tensors if tensor.dtype in _INTEGERS and tensor.encoding is None}
+    left = {name for name, _ in [*skipped, *unsure]} - whole
+    told = CountedNumbers(tensors=len(measured) - len(unsure), left=len(left), findings=findings)
     numbers = sum(one.numel for one in measured)
     says = f"{human_count(numbers)} numbers of {counted(len(measured), 'tensor')} were counted."
     if measured and not any(one.nan + one.infinite for one in measured):
         says += " None of them is NaN or infinite."
     if skipped:
         says += f" {counted(len(skipped), 'tensor')} not counted."
-    return {
+    return told, {
         "says": says,
         "findings": finding_cards(findings, checkpoint),
         "html": _table(measured) + _not_counted([*skipped, *unsure]),

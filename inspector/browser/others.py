@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import survey_of
 from inspector.browser.pieces import own_words
+from inspector.checkpoint.source import PathSource
 from inspector.findings import Severity
 from inspector.progress import Progress, silent
 from inspector.render.html_text import escaped
+from inspector.render.page_report.sections import card
 from inspector.render.page_report.words import WORDS, mono, table
+from inspector.render.visible import one_line, visible
 from inspector.units import human_bytes, human_count
 
 if TYPE_CHECKING:
@@ -32,12 +36,46 @@ def scan(folder: str, progress: Progress = silent, *, name: str = "", deep: Coll
     }
 
 
+def archive(path: str, progress: Progress = silent) -> dict[str, Any] | None:
+    """The same of an archive of files that are not one checkpoint together, as the app's Files page has it; None for
+    any other file."""
+    from inspector.limits import DEFAULT_LIMITS
+    from inspector.readers.inside import holds_files
+    from inspector.render.files_words import answer, csv_of, of_archive, rows_of
+    from inspector.survey.copies import in_archive, say_copies
+    from inspector.survey.members import survey_source
+    from inspector.survey.networks import network_of
+    from inspector.survey.report import Survey
+    from inspector.survey.row import Reading
+
+    if not Path(path).is_file():
+        return None
+    source = PathSource(path)
+    try:
+        if not holds_files(source, DEFAULT_LIMITS):
+            return None
+        own, *members = survey_source(source, source.name, Reading(what=network_of, every=True), progress=progress)
+        told = say_copies(members, in_archive(source, DEFAULT_LIMITS))
+    finally:
+        source.close()
+    survey = Survey(name=source.name, rows=told, skipped=(), seconds=0, archive=own)
+    rows, wrong = rows_of(survey, source.name), of_archive(survey)
+    return {
+        "archive": visible(source.name),
+        "says": answer(rows, wrong),
+        "findings": "".join(own_words(card(finding)) for finding in wrong),
+        "rows": [{**_row(one.row), "shown": one_line(one.path)} for one in rows],
+        "skipped": [],
+        "csv": csv_of(rows),
+    }
+
+
 def _rank(row: SurveyRow) -> int:
     return row.worst.rank if row.worst is not None else -1
 
 
 def _row(row: SurveyRow) -> dict[str, Any]:
-    from inspector.render.visible import one_line
+    from inspector.render.files_words import what_it_is
     from inspector.survey.report import RowKind
 
     read = row.kind is RowKind.CHECKPOINT
@@ -47,7 +85,7 @@ def _row(row: SurveyRow) -> dict[str, Any]:
         "shown": one_line(row.path),
         "tone": row.worst.value if row.worst is not None else "unknown",
         "word": "" if quiet or row.worst is None else WORDS[row.worst],
-        "what": row.what or (row.format if read else row.kind.value),
+        "what": what_it_is(row),
         "size": human_bytes(row.nbytes),
         "nbytes": row.nbytes,
         "tensors": f"{row.tensors:,}" if read else "",

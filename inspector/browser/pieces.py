@@ -6,6 +6,7 @@ that not even a mistake here lets a name from a file become markup.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,19 @@ if TYPE_CHECKING:
 _FINDINGS, _OF_A_KIND = 60, 5
 _NAMED = 3
 # Of the app's pages, what this one has not.
-_ELSEWHERE = (('("With its optimizer" on the Repair page)', "(in the app, with torch)"),)
+_ELSEWHERE = (
+    ('("With its optimizer" on the Repair page)', "(in the app, with torch)"),
+    ("by `inspector run` and on the Run page", "by `inspector run` and on the app's Run page"),
+)
+#: How the app is begun, which has all packages.
+START_APP = 'In a copy of its repository: make app, or pip install ".[all]" and streamlit run app.py.'
+# Nothing can be installed in a page.
+_NOT_INSTALLED = (
+    (re.compile(r"not tried: (\w+) is not installed\."), r"not tried: that needs the app, which has \1."),
+    (re.compile(r"needs (\w+), which is not installed\."), r"needs the app, which has \1."),
+    (re.compile(r"(\w+) is not installed\."), r"\1 is not in this page."),
+    (re.compile(r"(Run: )?pip install [\w -]+$"), START_APP),
+)
 
 
 def own_words(text: str) -> str:
@@ -31,6 +44,8 @@ def own_words(text: str) -> str:
     text = in_page_words(text)
     for phrase, words in _ELSEWHERE:
         text = text.replace(phrase, words).replace(escaped(phrase), words)
+    for pattern, words in _NOT_INSTALLED:
+        text = pattern.sub(words, text)
     return text
 
 

@@ -37,7 +37,7 @@ class Session:
             "choices": lambda asked: writing.choices(self._of(asked)),
             "compare": self._compare,
             "values": lambda asked: first_values(self._of(asked).checkpoint, asked["set"], asked["row"]),
-            "numbers": lambda asked: check_numbers(self._of(asked).checkpoint, self._count, self._progress),
+            "numbers": self._numbers,
             "json": self._json,
             "report": self._report,
             "scan": lambda asked: others.scan(asked["folder"], self._progress, **_of_folder(asked)),
@@ -65,14 +65,24 @@ class Session:
         return opened
 
     def _open_file(self, asked: dict[str, Any]) -> dict[str, Any]:
-        opened = views.open_path(asked["path"])
-        self._open[asked["path"]] = opened
-        return views.overview(opened)
+        """Of a file, or of one in an archive: member, as its row calls it. An archive of many files is answered with
+        the table of them."""
+        path, member = asked["path"], asked.get("member", "")
+        try:
+            opened = views.open_path(path, member)
+        except InspectorError:
+            many = None if member else others.archive(path, self._progress)
+            if many is None:
+                raise
+            return many
+        key = f"{path}#{member}" if member else path
+        self._open[key] = opened
+        return {**views.overview(opened), "path": key}
 
     def _close(self, path: str) -> None:
         opened = self._open.pop(path, None)
         if opened is not None:
-            opened.checkpoint.source.close()
+            opened.close()
 
     def _repair(self, asked: dict[str, Any]) -> dict[str, Any]:
         """target: as a person writes it, "" for the file's own; other: path of a second file; keys: a pasted list."""
@@ -107,6 +117,13 @@ class Session:
             return comparing.compare(self._of(asked).checkpoint, second, self._progress)
         finally:
             second.source.close()
+
+    def _numbers(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """With the Overview that now knows of them."""
+        opened = self._of(asked)
+        told, shown = check_numbers(opened.checkpoint, self._count, self._progress)
+        opened.learn(told)
+        return {**shown, "overview": views.overview(opened)}
 
     def _write(self, asked: dict[str, Any]) -> dict[str, Any]:
         return writing.write_file(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from inspector.browser.documents import own_target
@@ -12,7 +12,7 @@ from inspector.errors import InspectorError
 from inspector.file_report.make import report_of
 from inspector.graph.types import CARRIES_GRAPH
 from inspector.inspection import HEADER_QUESTIONS, inspect
-from inspector.overview import unfollowed
+from inspector.overview import load_that_runs, unfollowed
 from inspector.render.html_text import escaped
 from inspector.render.page_report import sections
 from inspector.render.page_report.words import folded, section, table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from inspector.checkpoint.types import Checkpoint
     from inspector.file_report.report import FileReport
     from inspector.graph.types import Drawn
-    from inspector.inspection import Inspection
+    from inspector.inspection import CountedNumbers, Inspection
     from inspector.keys.report import KeyReport
 
 # Characters of one piece of code.
@@ -47,12 +47,31 @@ class Opened:
     graph_read: bool = False
     drawn: Drawn | None = None
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self.checkpoint.source.close()
 
-def open_path(path: str) -> Opened:
-    """By the headers alone. Raises as `open_checkpoint`."""
+    def learn(self, counted: CountedNumbers) -> None:
+        """What was counted of the numbers is in every view, and in the report, from now on."""
+        self.inspection = replace(self.inspection, counted=counted)
+        self.report = report_of(self.inspection)
+
+
+def open_path(path: str, member: str = "") -> Opened:
+    """By the headers alone; with a member, that file of the archive at the path. Raises as `open_checkpoint`."""
     from inspector.readers import open_checkpoint
 
-    checkpoint = open_checkpoint(path)
+    if member:
+        from inspector.browser.members import taken_out
+
+        source = taken_out(path, member)
+        try:
+            checkpoint = open_checkpoint(source)
+        except BaseException:
+            source.close()
+            raise
+    else:
+        checkpoint = open_checkpoint(path)
     inspection = inspect(checkpoint, HEADER_QUESTIONS)
     return Opened(checkpoint=checkpoint, inspection=inspection, report=report_of(inspection))
 
@@ -104,7 +123,7 @@ def _code_says(checkpoint: Checkpoint) -> str:
         from inspector.checkpoint.types import Reach
 
         called = sum(use.called and use.reach is not Reach.LEAVES for use in checkpoint.globals)
-        says = f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by an ordinary load."
+        says = f"{counted(len(checkpoint.globals), 'global')}, {called} of them called by {load_that_runs(checkpoint)}."
         return f"{says} Nothing was executed here: they were read as text."
     ends = unfollowed(checkpoint)
     if ends:
@@ -145,8 +164,6 @@ def architecture(opened: Opened) -> dict[str, Any]:
 
 def repair(opened: Opened) -> dict[str, Any]:
     """Why it does not load, and what would make it: for the target that was chosen, or the file's own."""
-    from dataclasses import replace
-
     from inspector.keys.diagnose import diagnose
 
     checkpoint = opened.checkpoint

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.level_words import DERIVED
 from inspector.checkpoint.tree import TreeRoom, module_tree
-from inspector.checkpoint.types import Access, ModuleNode, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Access, Checkpoint, ModuleNode, StateDict, StateRole, TensorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,3 +272,20 @@ def averaged_prefixes(state: StateDict) -> list[str]:
         for name, held in groups.items()
         if EMA_NAME.search(name) and len(held) > 1 and any(held == other for n, other in groups.items() if n != name)
     ]
+
+
+def averaged_copies(checkpoint: Checkpoint, chosen: StateDict) -> tuple[tuple[str, int], ...]:
+    """(where, how many tensors) of each averaged copy of the chosen weights: a state dict of its own, or a prefix in
+    it, whose tensors have the names and shapes of the others."""
+    found = [
+        (f'"{state.label}"', len(state.tensors))
+        for state in checkpoint.state_dicts
+        if state is not chosen and state.role is StateRole.EMA and state.tensors
+    ]
+    shapes = {tensor.name: tensor.shape for tensor in chosen.tensors}
+    prefixes = dict.fromkeys(averaged_prefixes(chosen))
+    for first in dict.fromkeys(name.partition(".")[0] for name in shapes):
+        held = {name.removeprefix(f"{first}."): shape for name, shape in shapes.items() if name.startswith(f"{first}.")}
+        if EMA_NAME.search(first) and len(held) > 1 and all(shapes.get(name) == shape for name, shape in held.items()):
+            prefixes[first] = None
+    return (*found, *((f'"{p}."', sum(name.startswith(f"{p}.") for name in shapes)) for p in prefixes))

@@ -113,6 +113,11 @@ class TensorDiff:
         """Whether the files name it differently."""
         return self.a is not None and self.b is not None and self.a.name != self.b.name
 
+    @property
+    def is_only_renamed(self) -> bool:
+        """Whether the name is all that differs."""
+        return self.renamed and self.relation is Relation.SAME
+
     def differs(self, tolerance: float | None = None) -> bool:
         """Whether it counts as different: anything but SAME. tolerance: relative L2 up to which numbers of one shape
         count as the same, in whatever type they are; NaN and infinities must be the same ones."""

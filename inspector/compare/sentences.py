@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.compare.report import Diff, OtherChange, OtherKind, Relation, Totals, Way
-from inspector.units import counted, human_distance, human_share
+from inspector.units import counted, human_distance, human_share, shorten_middle
 
 _DIFFERENT = (
     (Relation.CHANGED, "changed"),
@@ -22,13 +22,24 @@ def say(diff: Diff) -> str:
         return f"{' '.join(diff.incomplete)} {count_of(diff.totals)}{_beside(diff.others)}"
     proved = next((verdict.says for verdict in diff.verdicts if verdict.proved), "")
     if proved:
-        return proved + _beside(diff.others)
+        return proved + _renamed(diff) + _beside(diff.others)
     if not diff.tensors:
         return "Neither file has tensors to compare."
     if diff.alignment.way is Way.NONE:
         return f"The two have nothing in common. {diff.alignment.says}"
     likeness = next((f" {verdict.says}" for verdict in diff.verdicts), "")
-    return count_of(diff.totals) + likeness + _beside(diff.others)
+    return count_of(diff.totals) + _renamed(diff) + likeness + _beside(diff.others)
+
+
+def _renamed(diff: Diff) -> str:
+    """Which of the equal ones the second file calls otherwise; "" where that was proved of the whole, or of none."""
+    names = [(t.a.name, t.b.name) for t in diff.tensors if t.is_only_renamed and t.a is not None and t.b is not None]
+    if not names or diff.totals.count(Relation.SAME) == diff.totals.tensors:
+        return ""
+    (old, new), verb = names[0], "has" if len(names) == 1 else "have"
+    first = f"{shorten_middle(old, 60)} is {shorten_middle(new, 60)} there"
+    which = first if len(names) == 1 else f"for example {first}"
+    return f" {counted(len(names), 'tensor')} with the same numbers {verb} another name in the second file: {which}."
 
 
 def count_of(totals: Totals) -> str:

@@ -6,6 +6,7 @@ built and run is held, where it is small enough.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from inspector.keys.apply import check_complete, check_installed, check_whole, s
 from inspector.keys.report import RepairPlan, StepKind, Verification
 from inspector.keys.verify import Compared, check_comparable, verify_plan
 from inspector.progress import Progress, silent
+
+_FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
 
 
 def export_repaired(
@@ -104,7 +107,7 @@ def export_repaired(
                 checkpoint,
                 entry,
                 repaired_from=checkpoint.origin.name,
-                repaired_for=plan.target,
+                repaired_for=named_alone(plan.target),
                 repaired_by="; ".join(use.says for use in plan.rules) or "no change of names",
                 **_share(plan, target),
             ),
@@ -132,6 +135,12 @@ def export_repaired(
         stays_initial=plan.missing if plan.partial else (),
         cast=cast.report if cast is not None else None,
     )
+
+
+def named_alone(target: str) -> str:
+    """ "file:/home/me/other.pth" as "file:other.pth": where it lay is nothing for whoever is given the new file."""
+    form, colon, rest = target.partition(":")
+    return f"{form}:{_FOLDERS.sub('', rest)}" if colon and form in ("file", "keys", "code") else target
 
 
 def _share(plan: RepairPlan, target: Target) -> dict[str, str]:

@@ -26,7 +26,7 @@ from inspector.file_report.report import (
 from inspector.findings import worst
 from inspector.flops.report import CostReport
 from inspector.health.report import HealthReport
-from inspector.inspection import HEADER_QUESTIONS, Inspection, Question, inspect
+from inspector.inspection import HEADER_QUESTIONS, CountedNumbers, Inspection, Question, inspect
 from inspector.keys.apply import not_whole
 from inspector.keys.code import python_code
 from inspector.keys.placing.left_over import left_over
@@ -270,7 +270,7 @@ def _not_verified(checkpoint: Checkpoint, report: KeyReport) -> str:
     if not plan.rules:
         return "Nothing was changed, so there is no repair to verify."
     if is_proved(checkpoint, plan):
-        return "The numbers were not read, so nothing was verified."
+        return "A repair is proved when its file is written; here the headers alone were compared."
     return (
         f"Not verified here: the tensors are more than {human_bytes(PROVED_NBYTES)}. `inspector repair` proves the "
         "file that it writes, whatever its size."
@@ -286,6 +286,14 @@ def _not_examined(inspection: Inspection) -> tuple[tuple[str, str], ...]:
     left += [(what, why) for what, why in inspection.skipped if known or what != Question.COSTS]
     if health is not None:
         left += health.not_examined
+    elif inspection.counted is not None and inspection.counted.tensors:
+        left += _beyond_counts(inspection.counted)
     elif checkpoint.weights is not None and not any(what == Question.HEALTH for what, _ in left):
         left.append(("numbers", f"Not read: {counted(len(checkpoint.weights.tensors), 'tensor')}."))
     return tuple(left)
+
+
+def _beyond_counts(found: CountedNumbers) -> list[tuple[str, str]]:
+    rest = f" Not counted: {counted(found.left, 'tensor')}." if found.left else ""
+    says = f"Counted in {counted(found.tensors, 'tensor')}: NaN, infinite, zero, least and largest. Nothing else."
+    return [("numbers", says + rest)]

@@ -6,11 +6,11 @@ it. `load_file` takes the place of `torch.load` for safetensors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.dtypes import SINCE_TORCH, release_number
-from inspector.checkpoint.types import Checkpoint, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
+from inspector.checkpoint.types import Checkpoint, GlobalUse, GlobalVerdict, Reach, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.findings import Severity
 from inspector.keys.loading import NEEDS_CODE, access_of, error_of, is_bare, refusal_of
@@ -19,6 +19,9 @@ from inspector.units import counted
 # The release from which on `weights_only=True` is what torch.load does by itself.
 _STRICT = "2.6"
 _TORCH = ("torch-zip", "torch-legacy", "torch-tar", "torchscript", "pickle")
+#: Formats whose objects only numpy.load(allow_pickle=True) unpickles, and torch.load never.
+NUMPY = ("npz", "npy")
+_OBJECTS = "object-array"
 # What reads the others, as far as one call does.
 _READ_BY = {
     "npz": "numpy.load does, and its arrays must become tensors",
@@ -86,6 +89,8 @@ def plain_load(checkpoint: Checkpoint, state: StateDict | None) -> PlainLoad:
         obstacles.append(Obstacle(says=f"{call} does not look into archives", severity=Severity.NOTICE))
     elif kind not in (*_TORCH, "safetensors"):
         reader = _READ_BY.get(kind)
+        if any(finding.id == _OBJECTS for finding in checkpoint.findings):
+            reader = 'numpy.load does, but for objects: "Object arrays cannot be loaded when allow_pickle=False"'
         says = f"torch.load does not read it ({checkpoint.format_says})" + (f": {reader}" if reader else "")
         obstacles.append(Obstacle(says=says, severity=Severity.NOTICE))
     elif kind == "safetensors" and _is_named_otherwise(checkpoint.origin.name):
@@ -95,10 +100,13 @@ def plain_load(checkpoint: Checkpoint, state: StateDict | None) -> PlainLoad:
         says = "torch.load takes a file of this name for safetensors (seen in 2.15), and this is another format"
         obstacles.append(Obstacle(says=says, severity=Severity.ERROR))
     obstacles += _damage(checkpoint, checkpoint.tensors if state is None else state.tensors, call)
-    if call == "torch.load":
+    if kind in NUMPY:
+        obstacles += _run_by_numpy(checkpoint)
+    elif call == "torch.load":
         obstacles += _refused(checkpoint)
     if state is None:
-        obstacles += _no_state(checkpoint.root) if kind in (*_TORCH, "safetensors") else []
+        if kind in (*_TORCH, "safetensors"):
+            obstacles += _no_state(checkpoint.root, {use.name for use in _dangerous(checkpoint)})
         return PlainLoad(call=call, obstacles=tuple(obstacles))
     obstacles += _place(checkpoint, state)
     obstacles += _odd_keys(state)
@@ -113,11 +121,12 @@ def _is_named_otherwise(name: str) -> bool:
     return "." in name and not name.endswith(".safetensors")
 
 
-def _no_state(root: Value) -> list[Obstacle]:
-    """What load_state_dict makes of something that is no state dict."""
+def _no_state(root: Value, runs: Collection[str]) -> list[Obstacle]:
+    """What load_state_dict makes of something that is no state dict. runs: names that can run code: what one of them
+    gives back is nobody's to say."""
     if root.kind is ValueKind.MAPPING:
         says = "no tensor lies under a name of a network in it"
-    elif root.kind in (ValueKind.OBJECT, ValueKind.MODULE):
+    elif root.kind in (ValueKind.OBJECT, ValueKind.MODULE) and root.type_name not in runs:
         says = f"it holds a whole {root.type_name.rpartition('.')[2]}, and no state dict"
     else:
         says = "what it holds is no state dict"
@@ -149,10 +158,21 @@ def partly_lost(checkpoint: Checkpoint, tensors: Sequence[TensorInfo]) -> list[T
     return [tensor for tensor in tensors if tensor.storage_id in short]
 
 
+def _dangerous(checkpoint: Checkpoint) -> list[GlobalUse]:
+    return [u for u in checkpoint.globals if u.verdict is GlobalVerdict.DANGEROUS and u.reach is not Reach.LEAVES]
+
+
+def _run_by_numpy(checkpoint: Checkpoint) -> list[Obstacle]:
+    dangerous = _dangerous(checkpoint)
+    if not dangerous:
+        return []
+    worst = min(dangerous, key=lambda use: list(Reach).index(use.reach))
+    does = "run" if worst.reach is Reach.RUNS else "import"
+    return [Obstacle(says=f"with allow_pickle=True it would {does} {worst.name}", severity=Severity.ERROR)]
+
+
 def _refused(checkpoint: Checkpoint) -> list[Obstacle]:
-    dangerous = [
-        use for use in checkpoint.globals if use.verdict is GlobalVerdict.DANGEROUS and use.reach is not Reach.LEAVES
-    ]
+    dangerous = _dangerous(checkpoint)
     error = refusal_of(checkpoint)
     if not error:
         return []

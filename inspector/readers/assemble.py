@@ -13,7 +13,7 @@ from inspector.limits import Limits
 from inspector.readers.checks.contents import unnamed_tensors
 from inspector.readers.checks.named_code import observe_constants
 from inspector.readers.checks.observations import observe_globals
-from inspector.readers.checks.torch_versions import Loaded, observe_loading
+from inspector.readers.checks.torch_versions import OF_NUMPY, Loaded, observe_loading
 from inspector.readers.checks.truncation import Cut, observe_cut
 from inspector.readers.finish import FileContent, finished
 from inspector.readers.plain_metadata import metadata_of
@@ -64,7 +64,8 @@ def checkpoint_from_pickle(
         # A load reads these as well.
         beside = next((o for o in (*also, *(o for _, o in pickle.inside.outcomes)) if o.over_limit), None)
         noticed += _pickle_findings(beside) if beside is not None else []
-    noticed += observe_globals(imported, exportable=any(t.storage_id is not None for t in tensors))
+    exportable = any(t.storage_id is not None for t in tensors)
+    noticed += observe_globals(imported, exportable=exportable, by_numpy=content.format in OF_NUMPY)
     noticed += observe_loading(
         Loaded(
             format_id=content.format,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from inspector.checkpoint.packed_source import packing_of
 from inspector.checkpoint.source import ByteSource
-from inspector.errors import ReadError
+from inspector.errors import InspectorError, ReadError
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.archives.archive_folder import ArchiveFolder, zip_folder
@@ -107,6 +107,17 @@ def look_inside(source: ByteSource, limits: Limits, *, at_end: bool) -> Inside |
     # Its reader said what is wrong with the archive; at an address each member's own header would be a request.
     folder = zip_folder(source, peek.directory, peek.limits, observed=False)
     return _beside(folder, read, _of_directory(peek))
+
+
+def holds_files(source: ByteSource, limits: Limits) -> bool:
+    """Whether it is an archive of files, compressed or not. Reads headers alone; what cannot be read is none."""
+    try:
+        inside = look_inside(source, limits, at_end=False)
+        if inside is not None and inside.stream is not None:
+            inside = look_inside(inside.stream, limits, at_end=False)
+        return inside is not None and bool(inside.names)
+    except InspectorError:
+        return False
 
 
 def _at_the_end(peek: Peek) -> Inside | None:

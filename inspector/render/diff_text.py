@@ -16,7 +16,15 @@ from inspector.compare.report import (
     TensorDiff,
     Totals,
 )
-from inspector.render.diff_words import both_shapes, both_types, importance, largest_change, tensor_name, tensor_note
+from inspector.render.diff_words import (
+    both_shapes,
+    both_types,
+    importance,
+    largest_change,
+    relation_word,
+    tensor_name,
+    tensor_note,
+)
 from inspector.render.text import pairs, safe, table
 from inspector.render.visible import one_line
 from inspector.units import counted, human_bytes, human_count, human_distance, human_share
@@ -34,7 +42,7 @@ _ROWS = 200
 
 
 def diff_text(diff: Diff) -> RenderableType:
-    """The whole report; tensors that are the same are only counted."""
+    """The whole report; tensors that are the same, their names too, are only counted."""
     parts: list[RenderableType] = [
         pairs([("first", _side(diff.a)), ("second", _side(diff.b)), ("paired", safe(diff.alignment.says))]),
         *(f"  {safe(rule)}" for rule in diff.alignment.rules),
@@ -42,7 +50,9 @@ def diff_text(diff: Diff) -> RenderableType:
         Text(one_line(diff.says), style="bold"),
     ]
     parts += [safe(verdict.says) for verdict in diff.verdicts if one_line(verdict.says) not in diff.says]
-    different = sorted((t for t in diff.tensors if t.relation is not Relation.SAME), key=importance)
+    # What a rule above says of all names is not said of each.
+    named = diff.tensors if not diff.alignment.rules else [t for t in diff.tensors if not t.is_only_renamed]
+    different = sorted((t for t in named if t.relation is not Relation.SAME or t.renamed), key=importance)
     if different:
         parts += ["", tensors_text(different)]
     for unsure in diff.alignment.ambiguous[:_OTHERS]:
@@ -80,7 +90,7 @@ def tensors_text(tensors: Sequence[TensorDiff]) -> RenderableType:
         numbers = tensor.numbers
         measured = _measured(tensor, numbers) if numbers is not None else ("", "", "", "")
         made.add_row(
-            f"[{style}]{tensor.relation}[/]", safe(tensor_name(tensor)), safe(both_shapes(tensor)),
+            f"[{style}]{relation_word(tensor)}[/]", safe(tensor_name(tensor)), safe(both_shapes(tensor)),
             safe(both_types(tensor)), *measured, safe(tensor_note(tensor)),
         )  # fmt: skip
     if len(tensors) <= _ROWS:

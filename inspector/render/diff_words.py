@@ -9,7 +9,9 @@ from inspector.units import human_shape, human_share
 
 
 def importance(tensor: TensorDiff) -> tuple[float, float]:
-    """To sort by: what cannot be measured first, then the largest relative L2."""
+    """To sort by: what cannot be measured first, then the largest relative L2, last what has but another name."""
+    if tensor.is_only_renamed:
+        return (3.0, 0.0)
     if tensor.relation is Relation.UNREAD:
         return (0.0, 0.0)
     if tensor.numbers is None:
@@ -23,6 +25,11 @@ def tensor_name(tensor: TensorDiff) -> str:
     if tensor.renamed and tensor.a is not None and tensor.b is not None:
         return f"{tensor.a.name} => {tensor.b.name}"
     return tensor.name
+
+
+def relation_word(tensor: TensorDiff) -> str:
+    """What the second file's is to the first one's."""
+    return "renamed" if tensor.is_only_renamed else str(tensor.relation)
 
 
 def both_shapes(tensor: TensorDiff) -> str:

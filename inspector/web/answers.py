@@ -13,7 +13,7 @@ from inspector.health.report import HealthReport
 from inspector.inspection import Inspection, Question
 from inspector.overview import Answer, Overview, Topic, summarise_reports
 from inspector.params.report import ParameterReport
-from inspector.render.answer_words import answer_word
+from inspector.render.answer_words import answer_word, types_line
 from inspector.units import human_bytes, human_count, human_input, human_macs
 from inspector.web import reports, states
 from inspector.web.components import Figure, Verdict
@@ -109,7 +109,11 @@ def figures_of(checkpoint: Checkpoint, counts: ParameterReport | None, macs: Fig
     found = [
         Figure(label="parameters", says=human_count(total.parameters), exact=f"{total.parameters:,}"),
         Figure(label="weights and buffers", says=held, exact=exact),
-        Figure(label="element type", says=", ".join(dtype for dtype, _, _ in counts.dtypes[:3])),
+        Figure(
+            label="element type" if len(counts.dtypes) == 1 else "element types",
+            says=types_line([dtype for dtype, _, _ in counts.dtypes]),
+            exact=", ".join(dtype for dtype, _, _ in counts.dtypes) if len(counts.dtypes) > 1 else "",
+        ),
         Figure(label="tensors", says=f"{total.tensors:,}"),
     ]
     if counts.optimizer_nbytes:

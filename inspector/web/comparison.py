@@ -13,7 +13,7 @@ from inspector.compare.report import Diff, OtherChange, Relation, Side, TensorDi
 from inspector.jobs.job import Job
 from inspector.jobs.kinds.table import sized
 from inspector.render import compare_figures as plots
-from inspector.render.diff_words import both_shapes, both_types, largest_change, tensor_name, tensor_note
+from inspector.render.diff_words import both_shapes, both_types, largest_change, relation_word, tensor_name, tensor_note
 from inspector.render.spreadsheet import csv_text
 from inspector.units import counted, human_bytes
 from inspector.web import jobs, measuring, reports, states
@@ -127,7 +127,7 @@ def _row(tensor: TensorDiff, names: Names) -> dict[str, object]:
     return {
         "Tensor": visible(tensor_name(tensor)),
         **named,
-        "What": str(tensor.relation),
+        "What": relation_word(tensor),
         "Shape": both_shapes(tensor),
         "Type": both_types(tensor),
         "Relative L2": numbers.relative if numbers is not None and not numbers.one_sided else None,
@@ -147,11 +147,8 @@ def draw_table(diff: Diff, names: Names) -> TensorDiff | None:
         "What", present, default=usual or present, format_func=str, key=f"diff-what-{diff.b.sha256}"
     )
     text = right.text_input("Name contains", key="diff-name", placeholder="a part of it")
-    kept = [
-        t
-        for t in diff.tensors
-        if t.relation in wanted and text.casefold() in f"{t.name} {agreed(*names, t.name)}".casefold()
-    ]
+    asked = [t for t in diff.tensors if t.relation in wanted or t.is_only_renamed]
+    kept = [t for t in asked if text.casefold() in f"{t.name} {agreed(*names, t.name)}".casefold()]
     st.caption(f"{counted(len(kept), 'tensor')} of {len(diff.tensors):,}. A chosen row shows both histograms.")
     for word, one in zip(("first", "second"), names, strict=True):
         if one.why_not:

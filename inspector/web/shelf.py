@@ -18,7 +18,7 @@ from inspector.jobs.job import Job
 from inspector.limits import DEFAULT_LIMITS
 from inspector.path_text import path_of_text
 from inspector.progress import Progress
-from inspector.readers.inside import look_inside
+from inspector.readers.inside import holds_files
 from inspector.survey.members import member_source
 from inspector.survey.report import Survey, SurveyRow
 from inspector.web import jobs, remote_archives, reports, session
@@ -66,10 +66,7 @@ def holds_many(stored: Stored, name: str) -> bool:
     try:
         source = PathSource(path, name)
         try:
-            inside = look_inside(source, DEFAULT_LIMITS, at_end=False)
-            if inside is not None and inside.stream is not None:
-                inside = look_inside(inside.stream, DEFAULT_LIMITS, at_end=False)
-            return inside is not None and bool(inside.names)
+            return holds_files(source, DEFAULT_LIMITS)
         finally:
             source.close()
     except InspectorError:

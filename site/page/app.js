@@ -85,22 +85,33 @@ async function take({ files, folder }) {
   at("open").classList.remove("small");
   const place = (await client.mount(files)).value;
   if (!place || mine !== visit) return;
-  if (files.length === 1) await openFile(`${place}/${files[0][0]}`, mine);
+  if (files.length === 1) await openFile(`${place}/${files[0][0]}`, { mine });
   else await openFolder(files, folder, place, mine);
 }
 
-async function openFile(path, mine = ++visit, tab = "overview") {
-  if (hand && hand.path !== path) client.ask({ ask: "close", path: hand.path });
-  const answer = await ask({ ask: "open", path }, "Reading");
+// member: of an archive of many files, as its row calls it.
+async function openFile(path, { mine = ++visit, member = "" } = {}) {
+  if (hand) client.ask({ ask: "close", path: hand.path });
+  hand = null;
+  const answer = await ask({ ask: "open", path, member }, "Reading");
   if (!answer || mine !== visit) return false;
-  hand = { path, answer };
+  if (answer.archive) return showFiles(answer, { open: (member) => openFile(path, { member }) });
+  hand = { path: answer.path, answer };
   at("open").classList.add("small");
   at("hand").hidden = false;
   at("name").textContent = answer.name;
   document.title = `${answer.name}: Model Inspector`;
   at("line").replaceChildren(...answer.line.map((text) => element("span", { textContent: text })));
-  await show(tab);
+  await show("overview");
   at("name").focus();
+  return true;
+}
+
+function showFiles(found, ways) {
+  at("open").classList.add("small");
+  at("files").hidden = false;
+  at("hand").hidden = true;
+  folderView(at("files"), found, ways);
   return true;
 }
 
@@ -112,7 +123,7 @@ async function openFolder(files, folder, mounted, mine) {
   const whole = await client.ask({ ask: "open", path: here });
   if (mine !== visit) return;
   if (whole.ok) {
-    await openFile(here, mine);
+    await openFile(here, { mine });
     return;
   }
   if (whole.fault) await mount();
@@ -126,9 +137,7 @@ async function openFolder(files, folder, mounted, mine) {
   };
   const found = await scan({ ask: "scan" });
   if (!found || mine !== visit) return;
-  at("open").classList.add("small");
-  at("files").hidden = false;
-  folderView(at("files"), found, { scan, open: (path) => openFile(`${here}/${path}`) });
+  showFiles(found, { scan, open: (path) => openFile(`${here}/${path}`) });
 }
 
 // Tabs.
@@ -149,6 +158,10 @@ function drawTabs(chosenTab) {
       return button;
     }),
   );
+  // On a narrow screen the tabs are one line that scrolls.
+  const tabs = at("tabs");
+  const now = at(`tab-${chosenTab}`);
+  if (now) tabs.scrollLeft = now.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - now.offsetWidth) / 2;
 }
 
 at("tabs").onkeydown = (event) => {
@@ -208,9 +221,11 @@ function look(path, set, row) {
   return ask({ ask: "values", path, set, row }, "Reading");
 }
 
-function numbers(path) {
+async function numbers(path) {
   say("");
-  return ask({ ask: "numbers", path }, "Counting");
+  const told = await ask({ ask: "numbers", path }, "Counting");
+  if (told && hand?.path === path) hand.answer = told.overview;
+  return told;
 }
 
 function link(label, tab, find = "") {

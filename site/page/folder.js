@@ -1,11 +1,12 @@
 // A row per file of what was dropped, worst first.
-import { element } from "./render.js";
+import { element, fill } from "./render.js";
 import { offer } from "./save.js";
 
 const HEADS = ["Worst", "File", "What it is", "Size", "Tensors", "Parameters", "Worst finding"];
 const isNumber = (column) => (column > 2 && column < 6 ? "number" : "");
 
-// scan: asks about the folder, and gives the answer's value or null. open: opens a file, by its path in the folder.
+// found: of a folder, or of an archive, which says its name. scan: asks about the folder, and gives the answer's value or
+// null. open: opens a file, by its path in the folder or archive.
 export function folderView(place, found, { scan, open }) {
   const rows = found.rows.map((row) => {
     const name = row.opens
@@ -19,15 +20,22 @@ export function folderView(place, found, { scan, open }) {
   const heads = HEADS.map((textContent, n) => element("th", { textContent, className: isNumber(n) }));
   const head = element("thead", {}, element("tr", {}, ...heads));
   const table = element("table", {}, head, element("tbody", {}, ...rows));
-  const json = element("button", { type: "button", className: "quiet", textContent: "As JSON" });
-  json.onclick = async () => {
+  const take = element("button", { type: "button", className: "quiet", textContent: found.archive ? "Table as CSV" : "As JSON" });
+  take.onclick = async () => {
+    if (found.archive) {
+      offer("files.csv", found.csv, "text/csv");
+      return;
+    }
     const text = await scan({ ask: "json", what: "scan" });
     if (text) offer("scan.json", text, "application/json");
   };
+  const wrong = element("div");
+  fill(wrong, found.findings ?? "");
   place.replaceChildren(
-    element("h1", { textContent: "Files", tabIndex: -1 }),
+    element("h1", { textContent: found.archive ?? "Files", tabIndex: -1 }),
     element("p", { textContent: found.says }),
-    element("p", {}, json),
+    wrong,
+    element("p", {}, take),
     element("div", { className: "wide", tabIndex: 0, role: "group", "aria-label": "Files, scrolls sideways" }, table),
     ...found.skipped.map((text) => element("p", { className: "soft", textContent: text })),
   );

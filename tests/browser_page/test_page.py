@@ -158,6 +158,47 @@ def test_the_graph_in_a_file_is_drawn(page: Page) -> None:
     page.wait_for_selector(".network [role=tree][data-drawn]", timeout=PATIENCE)
 
 
+def test_an_archive_of_several_is_a_table_and_each_opens_from_it(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "several.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("shapes.safetensors", "hostile.pth"):
+            archive.write(SAMPLES / name, f"runs/{name}")
+    told = json.loads(Session().answer(json.dumps({"ask": "open", "path": str(path)})))["value"]
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector("#files table", timeout=PATIENCE)
+    _settled(page)
+    assert page.inner_text("#files h1") == "several.zip" and told["says"] in page.inner_text("#files")
+    first = page.locator("#files tbody tr >> nth=0").inner_text()
+    assert "Error" in first and "hostile.pth" in first and "os.system" in first
+    page.click("#files >> text=shapes.safetensors")
+    page.wait_for_selector("#name >> text=shapes.safetensors", timeout=PATIENCE)
+    _settled(page)
+    assert "shufflenet_v2_x0_5" in page.inner_text("#part-answers")
+    page.click("#tab-tensors")
+    page.click("text=Check the numbers", timeout=PATIENCE)
+    page.wait_for_selector("text=were counted", timeout=PATIENCE)
+    page.click("#tab-overview")
+    shown = page.inner_text("#view")
+    assert "have not been read" not in shown and "looked at for NaN and infinity alone" in shown
+
+
+def test_the_answer_is_in_sight_on_a_telephone_and_the_treemap_is_as_wide_as_the_page(page: Page) -> None:
+    _open(page, SAMPLES / "shapes_dp.pth.tar")
+    page.click("#tab-architecture")
+    page.wait_for_selector("#view figure svg", timeout=PATIENCE)
+    width = "at => document.querySelector(at).getBoundingClientRect().width"
+    assert page.evaluate(width, "#view figure svg") == page.evaluate(width, "#view figure") > 900
+    page.set_viewport_size({"width": 420, "height": 900})
+    try:
+        page.click("#tab-overview")
+        _settled(page)
+        page.evaluate("scrollTo(0, 0)")
+        assert page.evaluate("document.querySelector('.answers').getBoundingClientRect().top") < 300
+        assert page.evaluate("document.documentElement.scrollWidth") == 420
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
 def test_a_hostile_name_stays_text(page: Page, tmp_path: Path) -> None:
     header = b'{"<img src=x onerror=alert(1)>":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     path = tmp_path / "hostile.safetensors"

@@ -65,7 +65,6 @@ def test_repaired_files_are_the_command_lines(
         (written / str(number)).mkdir()
     told = ask_in_node(dist, made, asked, written)
     count = Count()
-    # What it was repaired for stands in a safetensors file as it was typed; the page has the name alone.
     monkeypatch.chdir(made)
     for place, one, folder in wanted:
         count.add(one, by_command_line(one, work), told[place], sha256_in(folder))

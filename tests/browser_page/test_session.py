@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from inspector.browser.pieces import START_APP, own_words
 from inspector.browser.session import Session
 from inspector.cli.main import run
+from inspector.errors import MissingLibrary
 from inspector.graph.boxes import drawn
 from inspector.graph.sources import graph_of
+from inspector.installed import install_line
+from inspector.jobs.kinds import surveys
+from inspector.jobs.subjects import FileRef
 from inspector.params.count import count_parameters
+from inspector.progress import silent
 from inspector.readers import open_checkpoint
+from inspector.render import files_words
 from inspector.render.drawing_data import drawing_data
 from inspector.render.unwrap_words import PREFIX_HELP, prefix_answer, prefix_question, salvage_label
 
@@ -175,6 +184,84 @@ def test_the_numbers_are_judged_as_the_health_check_judges_them(tmp_path: Path) 
     right = [one.says for one in examine(open_checkpoint(str(path))).findings if one.id == "non-finite"]
     assert len(right) == len(told["findings"]) == 2
     assert all(says.split(" among ")[0] in html["html"] for says, html in zip(right, told["findings"], strict=True))
+
+
+def test_an_archive_of_several_has_a_row_for_each_as_in_the_app(tmp_path: Path) -> None:
+    """By what the app's Files page says of the same archive."""
+    path = tmp_path / "several.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("shapes.safetensors", "hostile.pth"):
+            archive.write(SAMPLES / name, f"runs/{name}")
+        archive.writestr("notes.txt", "hello")
+        archive.writestr("old/bomb.pkl", b"cos\nsystem\n(S'echo hi'\ntR.")
+    made = Session()
+    told = _value(made, ask="open", path=str(path))
+    bench: Any = SimpleNamespace(progress=silent)
+    archived = surveys.of_archive(bench, FileRef(sha256="", name=path.name, path=path))
+    rows = files_words.rows_of(archived, path.name)
+    assert told["archive"] == "several.zip" and told["says"] == files_words.answer(rows)
+    assert [(row["shown"], row["what"]) for row in told["rows"]] == [
+        (row.path, files_words.what_it_is(row.row)) for row in rows
+    ]
+    worst = {row["shown"]: row["says"] for row in told["rows"] if row["word"] == "Error"}
+    assert set(worst) == {"runs/hostile.pth", "old/bomb.pkl"} and "os.system" in worst["old/bomb.pkl"]
+    # A member is opened as the file that it is: what is said of it is not said of an archive.
+    [row] = [row for row in told["rows"] if row["shown"] == "runs/shapes.safetensors"]
+    member = _value(made, ask="open", path=str(path), member=row["path"])
+    alone = _value(made, ask="open", path=str(SAMPLES / "shapes.safetensors"))
+    assert {**member, "path": ""} == {**alone, "path": ""}
+    values = [_value(made, ask="values", path=one["path"], set=0, row=3)["values"] for one in (member, alone)]
+    assert values[0] == values[1]
+    _value(made, ask="close", path=member["path"])
+
+
+def test_nothing_is_said_to_be_installed_where_nothing_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.keys.verify.is_installed", lambda name: False)
+    made = Session()
+    _value(made, ask="open", path=WRAPPED)
+    html = _value(made, ask="repair", path=WRAPPED)["html"]
+    # "Nothing was verified" stood above the table of what was.
+    assert "A repair is proved when its file is written" in html and "nothing was verified" not in html
+    asked = {"ask": "write", "path": WRAPPED, "kind": "repair", "folder": str(tmp_path), "writer": "safetensors"}
+    html = _value(made, **asked)["html"]
+    assert "installed" not in html and "that needs the app, which has torch." in html
+    error = MissingLibrary("Building it needs timm, which is not installed.", hint=install_line("torch"))
+    assert own_words(error.says) == "Building it needs the app, which has timm." and own_words(error.hint) == START_APP
+    assert "make app" in START_APP and "streamlit run app.py" in START_APP
+
+
+def test_what_is_only_renamed_is_named(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    a = {"conv.weight": torch.randn(4, 3), "fc.weight": torch.randn(5, 4)}
+    b = {"conv.weight": a["conv.weight"] + 1, "head.weight": a["fc.weight"]}
+    one, two, made = str(tmp_path / "a.pth"), str(tmp_path / "b.pth"), Session()
+    torch.save(a, one)
+    torch.save(b, two)
+    _value(made, ask="open", path=one)
+    told = _value(made, ask="compare", path=one, other=two)
+    assert told["differs"] and "fc.weight is head.weight there" in told["html"]
+    assert "1 tensor with the same bytes under another name." in told["html"]
+    assert "another name" not in _value(made, ask="compare", path=one, other=one)["html"]
+
+
+def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path, made = str(tmp_path / "odd.pth"), Session(count=_counted)
+    torch.save(
+        {"conv.weight": torch.tensor([[1.0, float("nan")]]), "steps": torch.arange(3), "q": torch.ones(2).char()}, path
+    )
+    before = _value(made, ask="open", path=path)
+    assert "the numbers have not been read" in before["answers"] and "Not read: 3 tensors." in before["about"]
+    after = _value(made, ask="numbers", path=path)["overview"]
+    assert (
+        "1 error, no warning so far; 1 tensor was looked at for NaN and infinity alone, 1 tensor not at all."
+        in (after["answers"])
+    )
+    assert "Not read" not in after["about"] and "Counted in 1 tensor: NaN, infinite, zero" in after["about"]
+    [finding] = [one for one in after["findings"] if "non-finite" in one["html"]]
+    assert (finding["tab"], finding["find"]) == ("tensors", "conv.weight")
+    # The report that is taken away knows it, too.
+    assert "Not read: 3 tensors." not in _value(made, ask="report", path=path)
 
 
 def test_a_file_that_would_end_python_costs_a_folder_that_file_alone(session: Session, tmp_path: Path) -> None:

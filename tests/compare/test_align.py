@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from inspector.compare.diff import compare_checkpoints
 from inspector.compare.ggml_names import counterparts
 from inspector.compare.report import Diff, Relation, Way
+from inspector.render.diff_text import diff_text
 from tests.compare.files import compare, opened, write
 
 SAME = Relation.SAME
@@ -170,3 +173,22 @@ def test_a_converted_model_is_paired_by_the_table(tmp_path: Path) -> None:
         found = compare_checkpoints(opened(one), opened(two))
         assert (found.alignment.way, found.alignment.pairs) == (Way.TABLE, 3)
         assert not found.differs()
+
+
+def test_what_has_another_name_is_said_beside_what_changed(tmp_path: Path) -> None:
+    a = net()
+    b = {name.replace("4.", "head."): value for name, value in a.items()} | {"0.bias": a["0.bias"] + 1}
+    found = saved(tmp_path, a, b)
+    says = "2 tensors with the same numbers have another name in the second file: for example 4.weight is head.weight"
+    assert says in found.says
+    out = io.StringIO()
+    Console(file=out, width=240).print(diff_text(found))
+    rows = [line.split() for line in out.getvalue().splitlines()]
+    assert [row[1:4] for row in rows if row[:1] == ["renamed"]] == [
+        ["4.weight", "=>", "head.weight"],
+        ["4.bias", "=>", "head.bias"],
+    ]
+    # What is said of the whole is not said again, and of equal names nothing.
+    same = saved(tmp_path, a, {name.replace("4.", "head."): value for name, value in a.items()})
+    assert same.says.startswith("The same weights under other names") and "for example" not in same.says
+    assert "another name" not in saved(tmp_path, a, {**a, "0.bias": a["0.bias"] + 1}).says

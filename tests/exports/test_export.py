@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from inspector.architectures.types import ArchitectureSpec, Target, TargetKind, TargetTensor
 from inspector.cli.main import run
 from inspector.errors import ExportError, UsageError
-from inspector.exports.export import export_repaired
+from inspector.exports.export import export_repaired, named_alone
 from inspector.keys.diagnose import diagnose
 from inspector.readers import open_checkpoint
 
@@ -316,3 +316,28 @@ def test_a_disk_that_finds_no_room_only_when_asked_to_keep_the_file(tmp_path, mo
     monkeypatch.setattr(os, "fsync", refuse)
     assert run(["convert", str(tmp_path / "in.pth"), "--output", str(tmp_path / "out.pth")]) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["in.pth"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("file:/home/me/secret project/other.pth", "file:other.pth"),
+        ("file:C:\\Users\\me\\other.pth", "file:other.pth"),
+        ("file:other.pth", "file:other.pth"),
+        ("keys:../lists/keys.txt", "keys:keys.txt"),
+        ("code:src/net.py:build", "code:net.py:build"),
+        ("torchvision/resnet18?num_classes=4", "torchvision/resnet18?num_classes=4"),
+    ],
+)
+def test_where_the_target_lay_is_not_written_into_the_file(typed: str, written: str) -> None:
+    assert named_alone(typed) == written
+
+
+def test_a_files_metadata_have_the_name_of_the_target_and_no_path(net, training_file, tmp_path):
+    folder = tmp_path / "private"
+    folder.mkdir()
+    torch.save(net.state_dict(), folder / "own.pth")
+    out = tmp_path / "o.safetensors"
+    assert run(["repair", str(training_file), "--target", f"file:{folder / 'own.pth'}", "--output", str(out)]) == 0
+    assert dict(open_checkpoint(out).metadata)["repaired_for"] == "file:own.pth"
+    assert b"private" not in out.read_bytes()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import pathlib
 import pickle
 import re
 import struct
@@ -17,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from inspector.findings import Finding, Severity
+from inspector.overview import summarise
 from inspector.readers import open_checkpoint
 from inspector.readers.checks import torch_words
 
@@ -150,6 +154,72 @@ def test_a_file_of_pickle_itself() -> None:
     assert error_of(data, "not-for-torch-load") in says(data, weights_only=False)
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_file_of_pickle_that_is_refused_before_its_number_is_looked_at(protocol: int) -> None:
+    """A stranger was told that the default says of a bomb what only the unsafe load says, after it ran."""
+    data = pickle.dumps({"a": pathlib.PurePosixPath("x")}, protocol=protocol)
+    safe, unsafe = says(data), says(data, weights_only=False)
+    assert error_of(data, "weights-only-refuses") in safe
+    error = error_of(data, "not-for-torch-load", "error without weights_only")
+    assert error in unsafe and error not in safe
+    assert "error" not in dict(finding(data, "not-for-torch-load").evidence)
+    bomb = finding(b"cos\nsystem\n(S'echo hi'\ntR.", "not-for-torch-load")
+    assert bomb.says.endswith("after it has run what the file names.")
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        {"a": (0, 16), "b": (8, 24)},
+        {"b": (0, 16), "a": (8, 24)},
+        {"a": (0, 16), "b": (4, 12)},
+        {"a": (0, 16), "b": (0, 8)},
+        {"a": (0, 16), "b": (0, 16)},
+        {"a": (0, 16), "b": (20, 24)},
+        {"a": (0, 16), "b": (16, 24)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("held", [12, 24, 30])
+def test_ranges_that_the_safetensors_library_refuses(
+    ranges: dict[str, tuple[int, int]], held: int, tmp_path: Path
+) -> None:
+    """Each refusal in its own words; of two names of one range the library takes either."""
+    entries = {n: {"dtype": "F32", "shape": [(b - a) // 4], "data_offsets": [a, b]} for n, (a, b) in ranges.items()}
+    header = json.dumps(entries).encode()
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(held))
+    errors = {str(dict(f.evidence)["error"]) for f in open_checkpoint(path).findings if "error" in dict(f.evidence)}
+    try:
+        safetensors.torch.load_file(path)
+    except safetensors.SafetensorError as error:
+        [said] = errors
+        assert str(error).startswith(said)
+        assert str(error) == said or said.endswith("tensor")
+    else:
+        assert not errors
+
+
+def test_objects_of_numpy_are_nothing_that_torch_load_reads() -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, ...]:
+            return eval, ("1",)
+
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.array([Bomb()], dtype=object), b=np.ones(2))
+    data = buffer.getvalue()
+    checkpoint = open_checkpoint(data, name="objects.npz")
+    assert {f.id for f in checkpoint.findings} == {"dangerous-global", "object-array"}
+    with pytest.raises(ValueError, match="Object arrays cannot be loaded when allow_pickle=False"):
+        np.load(io.BytesIO(data))["a"]
+    with pytest.raises(RuntimeError, match="not in a subdirectory"):
+        torch.load(io.BytesIO(data), weights_only=False)
+    answers = {answer.topic.value: answer.says for answer in summarise(checkpoint).answers}
+    assert "torch.load refuses" not in answers["loading"]
+    assert "with allow_pickle=True it would run builtins.eval" in answers["loading"]
+    assert answers["code"].startswith("numpy.load(allow_pickle=True) would run builtins.eval.")
+
+
 def test_a_program_and_a_tar_under_torch_load(tmp_path: Path) -> None:
     class Twice(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -232,3 +302,15 @@ def test_the_random_state_of_numpy_asks_for_no_release_of_torch() -> None:
     assert any(t.dtype == "uint32" for t in open_checkpoint(data).tensors)
     assert finding(data, "loads-with") is None
     assert finding(saved({"w": torch.ones(2).to(torch.uint32)}), "loads-with") is not None
+
+
+def test_nobody_is_told_to_convert_objects_without_a_tensor() -> None:
+    """There is nothing in it that could be written."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{"lr": 0.1}], dtype=object))
+    found = finding(buffer.getvalue(), "object-array")
+    assert found is not None and "convert" not in found.remedy
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.array([{"lr": 0.1}], dtype=object), b=np.ones(2))
+    found = finding(buffer.getvalue(), "object-array")
+    assert found is not None and found.remedy.endswith("convert it here instead.")

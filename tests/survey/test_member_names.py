@@ -14,10 +14,10 @@ from inspector.errors import UnknownFormat
 from inspector.findings import Severity
 from inspector.readers import open_checkpoint
 from inspector.readers.folder import escapes, leads_outside
+from inspector.render import files_words
 from inspector.survey.members import survey_source
 from inspector.survey.report import Survey
 from inspector.survey.row import Reading
-from inspector.web import files_table
 
 OUT = ("../../../../tmp/x.safetensors", "/tmp/x.safetensors", "C:\\x.safetensors", "a/../../x", "\\x", "a/.. /.../x")
 STAYS = ("a/../b.safetensors", "see http://x/y.safetensors", "a/./b", "a//b")
@@ -46,9 +46,9 @@ def test_the_table_says_what_is_wrong_with_the_archive_and_in_which_row() -> Non
     assert "to different places" in worst[STAYS[0]].says
     twins = [row for row in found.rows if "two.safetensors" in row.path]
     assert len(twins) == 2 and all("has the same name" in row.says for row in twins)
-    own = files_table.of_archive(found)
+    own = files_words.of_archive(found)
     assert {finding.id for finding in own} == {"leads-outside", "archive-doubts", "members-left-out"}
-    says = files_table.answer(files_table.rows_of(found, "n.zip"), own)
+    says = files_words.answer(files_words.rows_of(found, "n.zip"), own)
     assert "The archive itself has an error" in says and "1 file has an error" in says
     outside = next(finding for finding in own if finding.id == "leads-outside")
     assert outside.subjects == (OUT[0],)
@@ -56,15 +56,15 @@ def test_the_table_says_what_is_wrong_with_the_archive_and_in_which_row() -> Non
 
 def test_a_good_archive_has_nothing_above_its_table() -> None:
     found = survey("a.safetensors", "b/c.safetensors")
-    assert files_table.of_archive(found) == ()
-    assert "No error and no warning" in files_table.answer(files_table.rows_of(found, "n.zip"), ())
+    assert files_words.of_archive(found) == ()
+    assert "No error and no warning" in files_words.answer(files_words.rows_of(found, "n.zip"), ())
 
 
 def test_an_archive_without_files_is_no_table_without_errors() -> None:
     found = survey()
-    own = files_table.of_archive(found)
+    own = files_words.of_archive(found)
     assert [(f.severity, f.says) for f in own] == [(Severity.ERROR, "n.zip is an empty zip archive.")]
-    assert "No error" not in files_table.answer((), own)
+    assert "No error" not in files_words.answer((), own)
 
 
 def test_a_zip_of_a_folder_alone_is_not_counted_as_a_file() -> None:

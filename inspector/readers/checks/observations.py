@@ -169,8 +169,14 @@ def _no_data(tensors: Iterable[TensorInfo]) -> Finding | None:
     )
 
 
-def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> list[Finding]:
-    """Findings about the names a pickle would import. exportable: whether there are tensors to take out instead."""
+def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True, by_numpy: bool = False) -> list[Finding]:
+    """Findings about the names a pickle would import. exportable: whether there are tensors to take out instead.
+    by_numpy: whether the file is an array of numpy's, which nothing else unpickles."""
+    load, so = (
+        ("numpy.load(allow_pickle=True)", "with allow_pickle=True")
+        if by_numpy
+        else ("Loading this file with pickle", "with pickle or torch.load(weights_only=False)")
+    )
     found: list[Finding] = []
     for verdict, kind, what in (
         (GlobalVerdict.DANGEROUS, DANGEROUS_GLOBAL, "can run code or reach the system"),
@@ -181,11 +187,11 @@ def observe_globals(uses: Sequence[GlobalUse], *, exportable: bool = True) -> li
         if names:
             found.append(
                 kind.found(
-                    f"Loading this file with pickle would import {counted(len(names), 'name')} that {what}: "
+                    f"{load} would import {counted(len(names), 'name')} that {what}: "
                     f"{', '.join(n[:80] for n in names[:3])}{' …' if len(names) > 3 else ''}. Nothing was run here.",
                     subjects=tuple(n[:200] for n in names[:_LISTED]),
                     evidence=(("names", len(names)),),
-                    remedy="Do not load it with pickle or torch.load(weights_only=False)"
+                    remedy=f"Do not load it {so}"
                     + (" unless you trust whoever made it" if verdict is GlobalVerdict.UNKNOWN else ", whoever sent it")
                     + ("; convert it to safetensors instead." if exportable else "."),
                 )

@@ -46,6 +46,8 @@ _FORMATS = {
     "torch-tar": (torch_words.TAR, "torch.load(weights_only=False) reads it, and runs whatever it names."),
     "pickle": (torch_words.NOT_LEGACY, "It was written by pickle, not by torch.save."),
 }
+#: Formats whose pickles numpy alone reads.
+OF_NUMPY = frozenset({"npz", "npy"})
 _NOT_LOADED = "Do not allow or load what it names: some of it can run code."
 # Code that is there wherever torch is.
 _INSTALLED = frozenset({"torch", "numpy", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock"})
@@ -72,7 +74,9 @@ class Loaded:
 
 def observe_loading(loaded: Loaded) -> list[Finding]:
     """Findings "loads-with", "weights-only-refuses", "needs-code" and "big-endian"."""
-    found = [_format(loaded), _oldest(loaded), _weights_only(loaded), _code(loaded), _byte_order(loaded)]
+    # numpy's files are nothing that torch.load reads in any way.
+    weights_only = _weights_only(loaded) if loaded.format_id not in OF_NUMPY else None
+    found = [_format(loaded), _oldest(loaded), weights_only, _code(loaded), _byte_order(loaded)]
     return [finding for finding in found if finding is not None]
 
 
@@ -80,6 +84,14 @@ def _format(loaded: Loaded) -> Finding | None:
     error, instead = _FORMATS.get(loaded.format_id, ("", ""))
     if not error:
         return None
+    if loaded.format_id == "pickle" and _weights_only(loaded) is not None:
+        # The default ends before it looks for the number, so that only the other way says this.
+        return NOT_FOR_TORCH_LOAD.found(
+            f'torch.load(weights_only=False), and any torch.load before 2.6, says to it: "{error}"'
+            + (", after it has run what the file names." if _names_danger(loaded.uses) else "."),
+            evidence=(("error without weights_only", error), ("format", loaded.format_id)),
+            remedy=_NOT_LOADED if _names_danger(loaded.uses) else instead,
+        )
     return NOT_FOR_TORCH_LOAD.found(
         f'torch.load, as it is called since torch 2.6, says to it: "{error}"',
         evidence=(("error", error), ("format", loaded.format_id)),

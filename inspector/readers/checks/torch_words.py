@@ -12,6 +12,8 @@ NO_HEADER = "PytorchStreamReader failed reading zip archive: invalid header or a
 # The same search, over the beginning of a small file: the operating system's words.
 NO_SEEK = "[Errno 22] Invalid argument"
 NOT_COVERED = "Error while deserializing header: incomplete metadata, file not fully covered"
+# What it says of a header before it looks at the length of the file; behind it comes what.
+BAD_HEADER = "Error while deserializing header"
 # Python's pickle, on a stream that ends too early.
 BROKE_OFF = "pickle data was truncated"
 NOT_LEGACY = "Invalid magic number; corrupt file?"
@@ -25,6 +27,12 @@ _TO_CPU = (
 )
 _BACKENDS = frozenset({"cuda", "xpu", "mtia"})
 _UNREGISTERED = frozenset({"hpu", "privateuseone"})
+
+
+def invalid_offset(name: str) -> str:
+    """safetensors, of the first tensor that does not begin where the one before it ends. name: "" where which of
+    several that is was left to chance."""
+    return f"{BAD_HEADER}: invalid offset for tensor" + (f" `{name}`" if name else "")
 
 
 def unexpected_end(nbytes: int) -> str:

@@ -15,7 +15,7 @@ from inspector.errors import CorruptFile, LimitExceeded
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.limits import Limits
 from inspector.readers.checks.contents import DATA_OVERLAPS, TRAILING_DATA, UNUSABLE_ENTRY
-from inspector.readers.checks.torch_words import NOT_COVERED
+from inspector.readers.checks.torch_words import BAD_HEADER, NOT_COVERED, invalid_offset
 from inspector.readers.checks.truncation import Cut, observe_cut
 from inspector.readers.entry import Peek, Reader
 from inspector.readers.finish import FileContent, finished
@@ -169,13 +169,16 @@ def _layout_findings(
                 remedy="The safetensors library refuses this file. Write it again from its source.",
             )
         )
-    spans = sorted((s.offset - start, s.offset - start + s.nbytes) for s in storages.values() if s.offset is not None)
+    # Two names of one range lie on top of each other, too.
+    held = [(storages[t.storage_id or ""].offset or 0, t) for t in tensors]
+    spans = sorted((offset - start, offset - start + t.nbytes) for offset, t in held)
+    error = BAD_HEADER if unusable else _misplaced(spans, held, start) or NOT_COVERED
     end = max((b for _, b in spans), default=0)
     if end > room:
         cut = next((t for t in tensors if storages[t.storage_id or ""].present_nbytes < t.nbytes), None)
         inside = f"the numbers of {cut.name}" if cut else "its numbers"
         ends = Cut(
-            ends_at=source.size, missing_nbytes=end - room, inside=inside, torch_says=NOT_COVERED, missing_of="the file"
+            ends_at=source.size, missing_nbytes=end - room, inside=inside, torch_says=error, missing_of="the file"
         )
         findings.append(observe_cut(ends, tensors, storages, source.name))
     holes = overlaps = at = 0
@@ -194,11 +197,23 @@ def _layout_findings(
                 kind.found(
                     f"{human_bytes(nbytes)} of the data {what}; the format forbids it.",
                     severity=Severity.WARNING,
-                    evidence=(("nbytes", nbytes), ("error", NOT_COVERED)),
+                    evidence=(("nbytes", nbytes), ("error", error)),
                     remedy="The safetensors library refuses this file. Write it again from its source.",
                 )
             )
     return findings
+
+
+def _misplaced(spans: list[tuple[int, int]], held: list[tuple[int, TensorInfo]], start: int) -> str:
+    """What the library says of the first range, in their order, that does not begin where the one before it ends; ""
+    where each does. spans: begin and end of each tensor, in order. held: (where it lies in the file, tensor)."""
+    at = 0
+    for a, b in spans:
+        if a != at:
+            names = [t.name for offset, t in held if (offset - start, offset - start + t.nbytes) == (a, b)]
+            return invalid_offset(names[0] if len(names) == 1 else "")
+        at = b
+    return ""
 
 
 def _behind(source: ByteSource, start: int, storages: dict[str, Storage], limits: Limits) -> list[Finding]:

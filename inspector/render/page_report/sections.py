@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from inspector.file_report.report import FileReport, ParameterFacts, TensorFacts
 from inspector.findings import Finding, Severity
-from inspector.render.answer_words import answer_word
+from inspector.render.answer_words import answer_word, types_line
 from inspector.render.html_text import escaped
 from inspector.render.page_report.depth import depth_figure
 from inspector.render.page_report.module_sizes import module_sizes
@@ -51,7 +51,8 @@ def numbers(report: FileReport) -> str:
         total = found.modules[0]
         nbytes = total.parameter_nbytes + total.buffer_nbytes
         row = [(human_count(total.parameters), "parameters"), (human_bytes(nbytes), "weights and buffers")]
-        row += [(", ".join(t.dtype for t in found.dtypes[:3]), "element type"), (f"{total.tensors:,}", "tensors")]
+        says = "element type" if len(found.dtypes) == 1 else "element types"
+        row += [(types_line([t.dtype for t in found.dtypes]), says), (f"{total.tensors:,}", "tensors")]
         row += [(human_bytes(found.optimizer_nbytes), "optimizer")] if found.optimizer_nbytes else []
     model = report.model
     if model is not None and model.macs is not None:

@@ -42,6 +42,7 @@ summary{cursor:pointer;color:var(--accent)}
 ul{margin:.3rem 0;padding-left:1.2rem}
 svg,img{max-width:100%;height:auto}
 svg{display:block;min-width:600px}
+figure svg{width:100%}
 figure{margin:1rem 0;break-inside:avoid}
 figcaption{color:var(--soft);font-size:.9rem}
 .maps{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1rem}

@@ -94,7 +94,9 @@ def _read(peek: Peek) -> Checkpoint:
     ]
     if found.objects:
         what = "The array" if found.objects == 1 else "The first of them"
-        findings.append(object_finding(found.objects, f"{counted(found.objects, 'array')} cannot be read. {what}"))
+        says = f"{counted(found.objects, 'array')} cannot be read. {what}"
+        exportable = any(t.storage_id is not None for t in (*found.tensors, *found.nested))
+        findings.append(object_finding(found.objects, says, exportable=exportable))
     # Arrays lie in the archive's root, so each seems a folder of its own to who looks for torch's one folder.
     doubts = [doubt for doubt in directory.doubts if "top folders" not in doubt]
     if doubts:

@@ -16,7 +16,7 @@ from inspector.readers.assemble import checkpoint_from_pickle, unpickle
 from inspector.readers.checks.contents import trailing_data, unnamed_tensors
 from inspector.readers.checks.truncation import observe_missing
 from inspector.readers.entry import Peek, Reader
-from inspector.readers.finish import FileContent
+from inspector.readers.finish import FileContent, with_findings
 from inspector.readers.flat import flat_checkpoint
 from inspector.readers.formats.numpy.header import (
     MAGIC,
@@ -49,10 +49,10 @@ def _read(peek: Peek) -> Checkpoint:
     findings = observe_header(header, source.name)
     if header.element.is_object:
         pickle = unpickle(source, header.start, source.size, limits)
-        content = replace(_content(), findings=[*findings, object_finding(1, "The array")])
-        made = checkpoint_from_pickle(pickle, content, source=source, limits=limits)
-        shape = human_shape(header.shape)
-        return replace(made, metadata=(("shape", shape), ("dtype", "object"), *made.metadata))
+        made = checkpoint_from_pickle(pickle, replace(_content(), findings=findings), source=source, limits=limits)
+        shape, exportable = human_shape(header.shape), any(t.storage_id is not None for t in made.tensors)
+        noticed = with_findings(made, [object_finding(1, "The array", exportable=exportable)])
+        return replace(noticed, metadata=(("shape", shape), ("dtype", "object"), *made.metadata))
     stem = source.name.removesuffix(".npy") or "array"
     info, storage = describe(header, stem, source.size - header.start, header.start)
     value = None if info.dtype else opaque_value(header)
@@ -117,13 +117,13 @@ def opaque_value(header: NpyHeader) -> Value:
     )
 
 
-def object_finding(n: int, what: str) -> Finding:
-    """An array of Python objects is a pickle."""
+def object_finding(n: int, what: str, *, exportable: bool) -> Finding:
+    """An array of Python objects is a pickle. exportable: whether there are tensors to take out instead."""
     return OBJECT_ARRAY.found(
         f"{what} holds Python objects, which numpy saves as a pickle. It was followed here and not executed.",
         evidence=(("arrays", n),),
         remedy="numpy.load refuses it with “Object arrays cannot be loaded when allow_pickle=False”. Do not allow it "
-        "for a file you do not trust: convert it here instead.",
+        f"for a file you do not trust{': convert it here instead' if exportable else ''}.",
     )
 
 
