@@ -46,7 +46,9 @@ _QUANTITIES = _words(
     mask masks sign signs delta deltas diff diffs update updates residual residuals correction corrections error errors
     velocity velo momentum mom dual duals lagrange multiplier multipliers variate variates tau temperature alpha amax
     amin trace traces preconditioner preconditioners jacobian hutchinson laplace sum_sq sq_sum zero_point zero_points
-    lr lrs confidence sensitivity popup rademacher m_hat v_hat
+    lr lrs confidence sensitivity popup rademacher m_hat v_hat adagrad adam rmsprop rms adjoint vt mt jitter perturb
+    perturbation perturbations step steps rate decay counts usage hits ages entropy entropies snr pruned pruning rewind
+    squares acc accum accumulator ewc
     """
 )
 # What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.
@@ -54,7 +56,8 @@ _BESIDE_QUANTITIES = _words(
     """
     exp avg sum prev lora adapter abs points logits diag ema total accumulated param params parameter parameters weight
     weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control server
-    trust ratio factor factors score scores buffer buffers term terms value values
+    trust ratio factor factors score scores buffer buffers term terms value values matrix matrices of is learning weight
+    dropout clip learned val keep e sam
     """
 )
 # The weights of another moment, or an average of several.
@@ -79,7 +82,8 @@ _BESIDE_MOMENTS = _words(
 QUANTITY_WORDS = _words(
     """
     log exp logvar logstd std variance tau temperature temp inv inverse sqrt rsqrt rstd neg reciprocal beta alpha logit
-    grad mask momentum velocity delta fisher rho square squared raw decay aux domain
+    grad mask momentum velocity delta fisher rho square squared raw decay aux domain cumprod cumsum cos sin tan minus
+    usage count counts
     """
 )
 # Words that make of a layer's name that of something beside it, of equal shape: a copy from another time, an average,

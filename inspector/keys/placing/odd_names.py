@@ -17,12 +17,13 @@ from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.kinds import shown
-from inspector.keys.placing.roles import is_counter
+from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
+from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path, numbered
 from inspector.keys.placing.words import is_no_part, is_spelled_like, read, words_of
 from inspector.keys.report import Ambiguity, Evidence
-from inspector.keys.rules import other_words, prefix_tokens, related_names, wrapper_segment
+from inspector.keys.rules import index_shift, other_words, prefix_tokens, related_names, wrapper_segment
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
@@ -36,8 +37,8 @@ _KINDS = {
 }
 # Rules that go by what words mean, or take levels off.
 _BY_WORDS = frozenset(one.RULE.id for one in (wrapper_segment, other_words, prefix_tokens, related_names))
-# Levels that libraries put around a layer: of the trained copy of an adapted module PEFT's two.
-_SET_AROUND = WRAPPER_SEGMENTS | {"modules_to_save", "default"}
+# Levels that libraries put around a layer: of an adapted module PEFT's.
+_SET_AROUND = WRAPPER_SEGMENTS | {"modules_to_save", "default", "base_layer", "original_module"}
 # Words of an author that say nothing of a layer.
 _IDLE = frozenset({"my", "our", "own", "custom"})
 # Words that tell a part from another of the same kind: from another time, place or hand.
@@ -53,57 +54,92 @@ _JOINED = re.compile(r"(.+)_(?:weight|bias)")
 def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[Link], list[Leaf]]:
     """(links without doubt or confirmed, tensors held until the user has answered)."""
     modules: dict[_Pair, list[Link]] = {}
-    for link in links:
+    own, other = _around([(link.source.name, link.target.name) for link in links])
+    sides = [link.source for link in links], [link.target for link in links]
+    for link, ours, theirs in zip(links, *map(roles_of, sides), strict=True):
         if not is_counter(link.source):
-            modules.setdefault((_module(link.source), _module(link.target)), []).append(link)
+            pair = _module(link.source, ours, own), _module(link.target, theirs, other)
+            modules.setdefault(pair, []).append(link)
     exact = sum(ours == theirs for ours, theirs in modules)
     if exact < _LEAST_EXACT * len(modules):
         return list(links), []
     below = Counter(ours[:n] for ours, _ in modules for n in range(1, len(ours) + 1))
-    groups: dict[str, list[Link]] = {}
+    counted_by = numbers_of(ours for ours, _ in modules)
+    longer: dict[str, list[Link]] = {}
+    groups: dict[tuple[str, str], list[Link]] = {}
     for pair, inside in modules.items():
-        if pair[0] != pair[1] and all(map(_may_be_odd, inside)):
-            word = _odd_level(pair, inside, below)
-            if word:
-                groups.setdefault(word, []).extend(inside)
+        if pair[0] == pair[1]:
+            continue
+        if all(_is_shifted(link) for link in inside) and (lone := lone_number(*pair, counted_by)) is not None:
+            groups.setdefault(lone, []).extend(inside)
+        if not all(map(_may_be_odd, inside)):
+            continue
+        dimensions = max((len(link.target.shape or ()) for link in inside), default=0)
+        words = replaced(*pair, harmless=_KINDS.get(dimensions, frozenset()) | _IDLE)
+        if words is not None:
+            groups.setdefault(words, []).extend(inside)
+        elif word := _odd_level(pair, inside, below):
+            longer.setdefault(word, []).extend(inside)
+    groups |= {(word, ""): group for word, group in longer.items()}
     # A row of layers that are counted is named so by its author.
-    rows = Counter(_NUMBER.sub("", word) for word in groups)
-    groups = {word: group for word, group in groups.items() if rows[_NUMBER.sub("", word)] == 1}
+    rows = Counter(_NUMBER.sub("", word) for word, _ in groups)
+    groups = {words: group for words, group in groups.items() if rows[_NUMBER.sub("", words[0])] == 1}
     kept: list[Link] = list(links)
     held: list[Leaf] = []
-    for word, doubted in groups.items():
-        first = doubted[0]
-        answer = questions.ask(
-            Ambiguity(
-                id="odd-name",
-                question=(
-                    f'{counted(len(doubted), "tensor")} {"has" if len(doubted) == 1 else "have"} "{word}" in the name, '
-                    f"which nothing in the target's has, {first.source.name} as {shown(first.target)} first; "
-                    f"{counted(exact, 'module')} beside {'it' if len(doubted) == 1 else 'them'} are called as in the "
-                    "target. Are they the same layers?"
-                ),
-                options=(
-                    (AS_PLACED, "yes, the same under another name"),
-                    (LEAVE_OUT, "no, or not known: leave them out"),
-                ),
-            ),
-            place=word,
-        )
+    for (word, place), doubted in groups.items():
+        answer = questions.ask(_question(word, place, doubted, exact), place=word)
         kept = decide(answer, doubted, kept, held)
     return kept, held
 
 
-def _module(leaf: Leaf) -> Path:
-    """The name's levels but for the last; of `head.criterion_weight` head and criterion."""
-    *above, last = leaf.name.split(".")
+def _question(word: str, place: str, doubted: Sequence[Link], exact: int) -> Ambiguity:
+    """place: what the target says where the file says the word, "" for nothing."""
+    first, one = doubted[0], len(doubted) == 1
+    beside = f'where the target has "{place}"' if place else "which nothing in the target's has"
+    return Ambiguity(
+        id="odd-name",
+        question=(
+            f'{counted(len(doubted), "tensor")} {"has" if one else "have"} "{word}" in the name, {beside}, '
+            f"{first.source.name} as {shown(first.target)} first; {counted(exact, 'module')} beside "
+            f"{'it' if one else 'them'} are called as in the target. Are they the same layers?"
+        ),
+        options=(
+            (AS_PLACED, "yes, the same under another name"),
+            (LEAVE_OUT, "no, or not known: leave them out"),
+        ),
+    )
+
+
+def _around(names: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """What most of the file's names have before the target's, with the dot, and the other way round: "module." of a
+    wrapper is no part of a layer's name."""
+    more = Counter(ours.removesuffix(theirs) for ours, theirs in names if ours.endswith(f".{theirs}"))
+    less = Counter(theirs.removesuffix(ours) for ours, theirs in names if theirs.endswith(f".{ours}"))
+    found = [max(one, key=lambda text: one[text], default="") for one in (more, less)]
+    enough = [
+        text if one[text] > len(names) * _LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
+    ]
+    return enough[0], enough[1]
+
+
+def _module(leaf: Leaf, role: str | None, around: str) -> Path:
+    """The name's levels without what only says weight or bias, nor what is around all names; of
+    `head.criterion_weight` head and criterion."""
+    *above, last = leaf.name.removeprefix(around).split(".")
     joined = _JOINED.fullmatch(last)
-    return (*above, joined[1]) if joined else tuple(above)
+    if joined:
+        return (*above, joined[1])
+    return (*above, last) if role is None or role in OTHER_QUANTITIES else tuple(above)
 
 
 def _may_be_odd(link: Link) -> bool:
     """Whether what its name means was read from words alone: no table of a library, no user, and nothing is lost."""
     same = link.target.shape is None or link.source.shape == link.target.shape
     return same and link.evidence is not Evidence.CHOSEN and all(move.rule in _BY_WORDS for move in link.moves)
+
+
+def _is_shifted(link: Link) -> bool:
+    return any(move.rule == index_shift.RULE.id for move in link.moves)
 
 
 def _odd_level(pair: _Pair, links: Sequence[Link], below: Mapping[Path, int]) -> str:
@@ -118,7 +154,7 @@ def _odd_level(pair: _Pair, links: Sequence[Link], below: Mapping[Path, int]) ->
     dimensions = max((len(link.target.shape or ()) for link in links), default=0)
     harmless = EMPTY | _IDLE | there | _KINDS.get(dimensions, frozenset())
     for n, segment in enumerate(ours, start=1):
-        words = {word for word in words_of(segment) if len(word) > 1} - EMPTY
+        words = {word for word in words_of(segment) if len(word) > 1 or word in ASIDE_WORDS} - EMPTY
         said = {word for word in words - harmless if not any(is_spelled_like(word, other) for other in there)}
         if below[ours[:n]] > 1:
             # Of a part of many layers an author's longer name is no doubt, but for words that tell two of them apart.

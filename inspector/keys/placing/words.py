@@ -171,7 +171,7 @@ def relation(one: Reading, other: Reading) -> float:
         score += SAME_ROLE if sure and len(one.roles | other.roles) <= 2 else MAYBE_SAME_ROLE
     elif any(_opposed(one.words | one.above, other.words | other.above)):
         return CONTRADICTION
-    score += BESIDE_EACH_OTHER * _beside(one.words | one.above, other.words | other.above)
+    score += BESIDE_EACH_OTHER * are_beside(one.words | one.above, other.words | other.above)
     if one.number and one.number == other.number:
         score += SAME_NUMBER
     return score
@@ -186,7 +186,9 @@ def _aside(one: Reading, other: Reading) -> bool:
         if counted.number and not named.number:
             return False
     return (
-        bool(more and common) and more <= ASIDE_WORDS and not _beside(one.words | one.above, other.words | other.above)
+        bool(more and common)
+        and more <= ASIDE_WORDS
+        and not are_beside(one.words | one.above, other.words | other.above)
     )
 
 
@@ -204,7 +206,7 @@ def _cut(one: str, other: str) -> bool:
     return len(short) >= _SHORTEST_CUT and short not in _KNOWN and long.startswith(short)
 
 
-def _beside(one: frozenset[str], other: frozenset[str]) -> bool:
+def are_beside(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether both speak of one side of a network, in words that are not the same."""
     for sides in BESIDE:
         ours = {i for i, words in enumerate(sides) if one & words}
@@ -268,7 +270,7 @@ def are_siblings(one: frozenset[str], other: frozenset[str]) -> bool:
     head_flowers, flow_stream and rgb_stream."""
     own, foreign = one - other - EMPTY, other - one - EMPTY
     shared = (one & other) - {"module", "the"}
-    return bool(shared and own and foreign) and not _share(own, foreign) and not _beside(one, other)
+    return bool(shared and own and foreign) and not _share(own, foreign) and not are_beside(one, other)
 
 
 # What names mean only beside each other: Meta's w1 and w3 are gate and up; Qwen's w1 and EVA's w1 beside w2 differ.
@@ -293,6 +295,14 @@ def siblings_roles(ends: list[str]) -> list[str]:
     plain = [_squashed(end) for end in ends]
     known = _BESIDE.get(frozenset(plain), {}) if len(plain) == 2 else {}
     return [known.get(end, "") for end in plain]
+
+
+_TOLD_BESIDE = frozenset().union(*_BESIDE)
+
+
+def is_told_beside_others(end: str) -> bool:
+    """Whether a module's name means something only beside its siblings' (`siblings_roles`)."""
+    return _squashed(end) in _TOLD_BESIDE
 
 
 def trapped(one: str, other: str) -> bool:

@@ -1,0 +1,83 @@
+"""Words of one name that stand where the other has others: short_conv for long_conv, cls_token for dist_token.
+
+A name that is longer says more of the same; one that says something else in the same place speaks of another part,
+unless both words mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from inspector.keys.placing.synonyms import EMPTY
+from inspector.keys.placing.tree import Path, numbered
+from inspector.keys.placing.words import are_beside, is_no_part, is_spelled_like, is_told_beside_others, read, words_of
+
+# A word that says nothing by itself, and all beside the other.
+_SELF, _CROSS = "self", "cross"
+
+
+def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()) -> tuple[str, str] | None:
+    """What the file's name and the target's say in each other's place, as they write it; None where they agree, where
+    one only says more, and where their words are known to mean the same. harmless: words that say nothing here."""
+    start = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
+    left, right = ours[start:], theirs[start:]
+    while left and right and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
+    if not left or not right:
+        return None
+    said, there = _words(left), _words(right)
+    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or _by_a_letter(_plain(left), _plain(right)):
+        return _shown(left), _shown(right)
+    if read(left, 0).roles & read(right, 0).roles or read(ours, 0).roles & read(theirs, 0).roles:
+        return None
+    if is_told_beside_others(left[-1]) or is_told_beside_others(right[-1]):
+        return None  # Meta's w1 and w3
+    own = {x for x in said - _words(theirs) - harmless if not any(is_spelled_like(x, other) for other in there)}
+    foreign = {x for x in there - _words(ours) - harmless if not any(is_spelled_like(x, other) for other in said)}
+    if all(map(is_no_part, own)) or all(map(is_no_part, foreign)) or are_beside(said, there):
+        return None
+    return _shown(left), _shown(right)
+
+
+def lone_number(ours: Path, theirs: Path, counted: Mapping[tuple[Path, str], set[int]]) -> tuple[str, str] | None:
+    """What differs of two names, if it is the number behind a word alone and the file counts no further: of w1 and w3
+    one is a gate.
+
+    counted: the numbers that the file has behind each word below each path.
+    """
+    apart = [n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
+    if len(apart) != 1 or len(ours) != len(theirs):
+        return None
+    one, other = numbered(ours[apart[0]]), numbered(theirs[apart[0]])
+    if one is None or other is None or not one[0] or one[0] != other[0]:
+        return None
+    return (ours[apart[0]], theirs[apart[0]]) if len(counted[ours[: apart[0]], one[0]]) == 1 else None
+
+
+def numbers_of(paths: Iterable[Path]) -> dict[tuple[Path, str], set[int]]:
+    """The numbers behind each word below each path."""
+    found: dict[tuple[Path, str], set[int]] = {}
+    for path in paths:
+        for n, segment in enumerate(path):
+            if (stem := numbered(segment)) is not None:
+                found.setdefault((path[:n], stem[0]), set()).add(stem[1])
+    return found
+
+
+def _by_a_letter(one: frozenset[str], other: frozenset[str]) -> bool:
+    """rel_pos_h and rel_pos_w, lora_A and lora_B: all else is said alike."""
+    own, foreign = one - other, other - one
+    return bool(one & other and own and foreign) and all(len(text) == 1 and text.isalpha() for text in own | foreign)
+
+
+def _words(path: Path) -> frozenset[str]:
+    return frozenset(word for segment in path for word in words_of(segment)) - EMPTY
+
+
+def _plain(path: Path) -> frozenset[str]:
+    return frozenset(word for segment in path for word in segment.lower().split("_"))
+
+
+def _shown(path: Path) -> str:
+    """Its numbers as N: one question for every layer."""
+    return ".".join("N" if segment.isdecimal() else segment for segment in path)
