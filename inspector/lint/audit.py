@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import ReadError, UsageError
-from inspector.gc_pause import without_collecting
 from inspector.limits import Limits
 from inspector.lint.check import check_request, judge, places_of, reading_of
 from inspector.lint.report import Checked
@@ -34,8 +33,9 @@ from inspector.survey.kinds import NOT_EXAMINED
 from inspector.survey.report import Survey, SurveyRow
 from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
-from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
-from inspector.survey.walk import RemoteFile, Unit
+from inspector.survey.swept import UnitRows, facts_of, rows_of
+from inspector.survey.unit_pieces import QUESTION, UnitPieces
+from inspector.survey.walk import RemoteFile
 from inspector.sweep.blobs import FolderBlobs, NoBlob
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
@@ -144,19 +144,22 @@ def audit(
         most=_MOST_FILES,
         remote=remote,
     )
+    facts = facts_of(reading)
+    pieces = UnitPieces(plan.units, facts, kept=how.store is not None)
     unkept: list[tuple[str, UnitRows]] = []
     survey = survey_plan(
         plan,
         reading,
         how,
+        pieces=pieces,
         each=each,
         unkept=lambda unit, found: unkept.append((unit.path, found)),
         progress=progress,
     )
     if how.store is not None:
         sources = (*(str(path) for path in request.paths), *addresses)
-        run = key_of("audit", facts_of(reading), sources, how.part.of)[:_RUN_DIGITS]
-        place = how.store.put_named("plans", run, plan_text(plan, facts_of(reading)))
+        run = key_of("audit", facts, sources, how.part.of)[:_RUN_DIGITS]
+        place = how.store.put_named("plans", run, plan_lines(plan, pieces))
         note = _Note(
             run=run,
             base=os.path.abspath(request.base),
@@ -337,19 +340,18 @@ def _notes(stores: Iterable[ResultStore]) -> Iterator[_Note]:
                 store.damaged.append(name)
 
 
-def plan_text(plan: Plan, facts: str) -> bytes:
-    """What a run's store keeps of its plan: a line for the whole, and one for each unit with the key of its result."""
-    head = _Head(name=plan.name, skipped=plan.skipped, incomplete=plan.incomplete)
-    with without_collecting():
-        return b"\n".join([_line(dataclasses.asdict(head)), *(_line(_planned(unit, facts)) for unit in plan.units)])
-
-
-def _planned(unit: Unit, facts: str) -> dict[str, Any]:
-    """A `PlannedUnit`; what is its default is left out, of a million units."""
-    if unit.row is not None:
-        return dataclasses.asdict(PlannedUnit(path=unit.path, is_folder=unit.is_folder, row=unit.row))
-    told: dict[str, Any] = {"path": unit.path, "key": key_of_unit(unit, facts)}
-    return told | {"is_folder": True} if unit.is_folder else told
+def plan_lines(plan: Plan, pieces: UnitPieces) -> Iterator[bytes]:
+    """What a run's store keeps of its plan: a line for the whole, and one for each unit with the key under which its
+    result was asked for, whatever became of the file since."""
+    yield _line(dataclasses.asdict(_Head(name=plan.name, skipped=plan.skipped, incomplete=plan.incomplete)))
+    for place, unit in enumerate(plan.units):
+        if unit.row is not None:
+            planned = dataclasses.asdict(PlannedUnit(path=unit.path, is_folder=unit.is_folder, row=unit.row))
+        else:
+            # What is its default is left out, of a million units.
+            planned = {"path": unit.path, "key": pieces.key_at(place)}
+            planned |= {"is_folder": True} if unit.is_folder else {}
+        yield b"\n" + _line(planned)
 
 
 def _line(told: dict[str, Any]) -> bytes:

@@ -6,29 +6,27 @@ import dataclasses
 import json
 import os
 import socket
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import InspectorError
-from inspector.gc_pause import without_collecting
 from inspector.progress import Progress, silent
 from inspector.remote.ranged import RangedSource
 from inspector.reports_from_json import KEPT, report_from
-from inspector.survey.described import DESCRIBED, Describer, Identity
+from inspector.survey.described import DESCRIBED, Describer
 from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
 from inspector.survey.members import survey_path, survey_source
 from inspector.survey.report import SurveyRow
 from inspector.survey.row import Reading, unreadable_row, with_findings
-from inspector.survey.walk import RemoteFile, Unit
+from inspector.survey.unit_pieces import QUESTION, UnitItem, UnitPieces, identity_of
+from inspector.survey.walk import Unit
 from inspector.sweep.engines import Engine
-from inspector.sweep.piece import Outcome, Part, Piece, key_of
+from inspector.sweep.piece import Outcome, Part, key_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import ResultStore
-
-#: What the results are called in a store.
-QUESTION = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +38,10 @@ class UnitRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
-    """identity: None where nobody asks for it, as the result is not kept; () of a remote file, which tells by itself
-    whether it changed."""
-
-    place: Path | RemoteFile
-    path: str
-    identity: Identity | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
     reading: Reading
 
-    def __call__(self, item: _Item) -> Outcome:
+    def __call__(self, item: UnitItem) -> Outcome:
         kept = item.identity is not None
         if kept and isinstance(item.place, Path) and not os.path.lexists(item.place):
             says = f"{socket.gethostname()} does not see it. Workers need the same paths as whoever sends them there."
@@ -73,7 +61,7 @@ class _Look:
         aside = describer.unit(rows, parts, item.identity) if describer is not None and kept else b""
         return Outcome(data=data_of(found), kept=kept, aside=aside)
 
-    def _rows(self, item: _Item, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
+    def _rows(self, item: UnitItem, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
         """Rows, what they cover, and whether it changed meanwhile."""
         if isinstance(item.place, Path):
             found = survey_path(item.place, item.path, reading)
@@ -90,22 +78,22 @@ class _Look:
 
 
 def sweep_units(
-    units: Sequence[Unit],
+    pieces: UnitPieces,
     reading: Reading,
     *,
     engine: Engine,
+    places: Sequence[int] | None = None,
     store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> Iterator[tuple[Unit, UnitRows, bool]]:
-    """(unit, its rows, whether a store may keep them) of each, in the order of the units. Raises as `sweep`."""
-    pieces = pieces_of(units, facts_of(reading), kept=store is not None)
-    ready: dict[int, tuple[UnitRows, bool]] = {
-        place: (UnitRows(rows=(unit.row,)), True) for place, unit in enumerate(units) if unit.row is not None
-    }
-    asked = [place for place in range(len(units)) if place not in ready]
+    """(unit, its rows, whether a store may keep them) of each, in the order of the units. places: of the units that are
+    asked for, None for all. Raises as `sweep`."""
+    wanted = range(len(pieces)) if places is None else places
+    units = pieces.units
+    asked = array("q", (place for place in wanted if units[place].row is None))
     outcomes = sweep(
         QUESTION,
-        [pieces[place] for place in asked],
+        pieces.at(asked),
         _Look(reading=reading),
         lost=_lost,
         engine=engine,
@@ -113,15 +101,25 @@ def sweep_units(
         aside=DESCRIBED,
         progress=progress,
     )
+    ready: dict[int, tuple[UnitRows, bool]] = {}
     given = 0
     for number, outcome in outcomes:
         ready[asked[number]] = rows_of(outcome.data), outcome.kept
-        while given in ready:
-            yield units[given], *ready.pop(given)
+        while given < len(wanted) and (found := _rows_at(wanted[given], units, ready)) is not None:
+            yield units[wanted[given]], *found
             given += 1
-    while given in ready:
-        yield units[given], *ready.pop(given)
-        given += 1
+    # Behind the last that was asked for.
+    for place in wanted[given:]:
+        if (found := _rows_at(place, units, ready)) is not None:
+            yield units[place], *found
+
+
+def _rows_at(
+    place: int, units: Sequence[Unit], ready: dict[int, tuple[UnitRows, bool]]
+) -> tuple[UnitRows, bool] | None:
+    """What there is of a unit by now; what is asked about no more is let go."""
+    row = units[place].row
+    return ready.pop(place, None) if row is None else (UnitRows(rows=(row,)), True)
 
 
 def data_of(found: UnitRows) -> bytes:
@@ -134,47 +132,11 @@ def rows_of(data: bytes) -> UnitRows:
     return report_from(UnitRows, json.loads(data), KEPT)
 
 
-def pieces_of(units: Iterable[Unit], facts: str, *, kept: bool = True) -> list[Piece[_Item]]:
-    """A piece for each unit. facts: see `facts_of`. kept: whether a store asks for their results by a key."""
-    with without_collecting():
-        return [_piece(unit, facts, kept=kept) for unit in units]
-
-
-def key_of_unit(unit: Unit, facts: str) -> str:
-    """Of its result in a store: by its path, sizes and times, not by its content, which nobody has read yet."""
-    return key_of(QUESTION, facts, unit.path, unit.is_folder, _known(unit))
-
-
-def identity_of(place: Path) -> Identity:
-    """What a file, or every file below a folder, is known by; nothing for what is not there."""
-    if not place.is_dir():
-        return tuple(_status(place, ""))
-    found: list[tuple[str, int, int]] = []
-    for here, below, names in os.walk(place):
-        below.sort()
-        for name in sorted(names):
-            inside = Path(here) / name
-            found += _status(inside, inside.relative_to(place).as_posix())
-    return tuple(found)
-
-
-def _known(unit: Unit) -> Identity:
-    return identity_of(unit.place) if unit.remote is None else (("", unit.remote.size, unit.remote.tag),)
-
-
 def _changed(source: RangedSource) -> bool:
     try:
         return source.changed()
     except InspectorError:
         return True
-
-
-def _status(place: Path, name: str) -> Iterator[tuple[str, int, int]]:
-    try:
-        status = place.stat()
-    except OSError:
-        return
-    yield name, status.st_size, status.st_mtime_ns
 
 
 def facts_of(reading: Reading) -> str:
@@ -196,36 +158,21 @@ def _facts_of_callable(one: Any) -> object:
     return [type(one).__qualname__, dataclasses.asdict(one)]
 
 
-def of_part(units: Iterable[Unit], part: Part) -> list[Unit]:
-    """The units of one part. A folder that is one checkpoint stays with the files in it: which of them it covers is
-    known where it is read."""
-    found: list[Unit] = []
+def places_of_part(units: Iterable[Unit], part: Part) -> array[int]:
+    """Where the units of one part are. A folder that is one checkpoint stays with the files in it: which of them it
+    covers is known where it is read."""
+    found = array("q")
     folder = ""
-    for unit in units:
+    for place, unit in enumerate(units):
         if unit.is_folder and not (folder and unit.path.startswith(f"{folder}/")):
             folder = unit.path
         inside = bool(folder) and (unit.path == folder or unit.path.startswith(f"{folder}/"))
         if part.holds(folder if inside else unit.path):
-            found.append(unit)
+            found.append(place)
     return found
 
 
-def _piece(unit: Unit, facts: str, *, kept: bool) -> Piece[_Item]:
-    if not kept or unit.row is not None:
-        return Piece(item=_Item(place=unit.remote or unit.place, path=unit.path))
-    if unit.remote is not None:
-        # By what it is known is in the listing's entry: of a million files none is said twice.
-        item = _Item(place=unit.remote, path=unit.path, identity=())
-        return Piece(item=item, key=key_of_unit(unit, facts), nbytes=unit.remote.size)
-    identity = identity_of(unit.place)
-    return Piece(
-        item=_Item(place=unit.place, path=unit.path, identity=identity),
-        key=key_of(QUESTION, facts, unit.path, unit.is_folder, identity),
-        nbytes=sum(nbytes for _, nbytes, _ in identity),
-    )
-
-
-def _lost(item: _Item, why: str) -> Outcome:
+def _lost(item: UnitItem, why: str) -> Outcome:
     memory = why.startswith("MemoryError")
     says = "The process that read it ran out of memory." if memory else "Reading it ended the process that read it."
     row = unreadable_row(item.path, 0, INTERNAL_ERROR, f"{says} Please report this.")
