@@ -280,7 +280,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def listing() -> None:
-    """A listing of as many objects, planned as an audit plans it: units, keys, pieces, the plan that the store keeps."""
+    """A listing of 10^6 objects, planned as an audit plans it: units, keys, pieces, the plan that a store keeps."""
     from inspector.limits import DEFAULT_LIMITS
     from inspector.lint.audit import plan_lines
     from inspector.remote.buckets import BucketFile

@@ -17,16 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import ReadError, UsageError
-from inspector.limits import Limits
 from inspector.lint.check import check_request, judge, places_of, reading_of
 from inspector.lint.report import Checked
 from inspector.lint.request import CheckRequest
+from inspector.lint.sources import list_all
 from inspector.progress import Progress, silent
-from inspector.readers.hub.files import list_hub
-from inspector.readers.hub.place import has_scheme
-from inspector.readers.web_files import list_web
-from inspector.remote.address import is_web_address
-from inspector.remote.buckets import is_bucket_address, list_bucket
+from inspector.readers.listed_folder import RemoteFile
 from inspector.reports_from_json import KEPT, report_from
 from inspector.side_files import shown_name
 from inspector.survey.kinds import NOT_EXAMINED
@@ -35,7 +31,6 @@ from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
 from inspector.survey.swept import UnitRows, facts_of, rows_of
 from inspector.survey.unit_pieces import QUESTION, UnitPieces
-from inspector.survey.walk import RemoteFile
 from inspector.sweep.blobs import FolderBlobs, NoBlob
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
@@ -257,27 +252,6 @@ def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str =
     )
     asked = replace(request.settings, weights_up_to=notes[0].weights_up_to)
     return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
-
-
-def list_all(addresses: Sequence[str], limits: Limits) -> tuple[RemoteFile, ...]:
-    """The files of all addresses, in their order. Raises as `list_remote`."""
-    web = iter(list_web([address for address in addresses if is_web_address(address)]))
-    found: list[RemoteFile] = []
-    for address in dict.fromkeys(addresses):
-        found += [next(web)] if is_web_address(address) else list_remote(address, limits)
-    return tuple(found)
-
-
-def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
-    """The files of one address. Raises UsageError for what is none, AddressError where it cannot be listed."""
-    if is_bucket_address(address):
-        return list_bucket(address)
-    if has_scheme(address):
-        return list_hub(address, limits)
-    raise UsageError(
-        f"{address[:200]} cannot be listed.",
-        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/ and https://.",
-    )
 
 
 def _written(request: CheckRequest, store: ResultStore | None, catalogue: Path | None) -> dict[Path, str]:

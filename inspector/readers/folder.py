@@ -107,7 +107,7 @@ class DirectoryFolder:
                 above = f"{inside.as_posix()}/" if inside.parts else ""
                 for name in names:
                     # What the walk came to lies inside: of many files that is most of what `size_of` asks.
-                    size = None if leads_outside(above + name) else _size_at(os.path.join(here, name))
+                    size = None if leads_outside(above + name) else _size_at(os.path.join(here, name))  # noqa: PTH118
                     if size is not None:
                         found[above + name] = size
                     if len(found) > self.limits.members:
@@ -119,13 +119,13 @@ class DirectoryFolder:
         if self._top is None:
             found: dict[str, int] = {}
             try:
-                names = os.listdir(self.path)
+                names = [place.name for place in self.path.iterdir()]
             except OSError as error:
                 raise ReadError(f"{self.name} cannot be listed: {error.strerror or error}.") from error
             if len(names) > self.limits.members:
                 raise LimitExceeded(f"{self.name} holds more than {self.limits.members:,} files.")
             for name in sorted(names):
-                size = None if leads_outside(name) else _size_at(os.path.join(self.path, name))
+                size = None if leads_outside(name) else _size_at(str(self.path / name))
                 if size is not None:
                     found[name] = size
             self._top = found
@@ -161,7 +161,7 @@ class DirectoryFolder:
 
 def _size_at(where: str) -> int | None:
     try:
-        status = os.stat(where)
+        status = os.stat(where)  # noqa: PTH116 - a text, of many files
     except (OSError, ValueError):
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -12,12 +12,13 @@ from inspector.errors import ReadError
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.path_text import path_text
 from inspector.progress import Progress, silent
+from inspector.readers.listed_folder import RemoteFile
 from inspector.side_files import PathKind, kind_of_path, nothing_at, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.survey.row import Reading
 from inspector.survey.swept import UnitRows, facts_of, places_of_part, sweep_units
 from inspector.survey.unit_pieces import UnitPieces
-from inspector.survey.walk import RemoteFile, Unit, Units, Walk
+from inspector.survey.walk import Unit, Units, Walk
 from inspector.sweep.engines import engine_of
 from inspector.sweep.piece import WHOLE, Part
 from inspector.sweep.store import ResultStore

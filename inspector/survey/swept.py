@@ -14,19 +14,22 @@ from typing import Any
 
 from inspector.errors import InspectorError
 from inspector.progress import Progress, silent
+from inspector.readers.indexed import IndexedFiles
 from inspector.remote.ranged import RangedSource
 from inspector.reports_from_json import KEPT, report_from
 from inspector.survey.described import DESCRIBED, Describer
 from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
 from inspector.survey.members import survey_path, survey_source
 from inspector.survey.report import SurveyRow
-from inspector.survey.row import Reading, unreadable_row, with_findings
+from inspector.survey.row import Reading, open_row, unreadable_row, with_findings
 from inspector.survey.unit_pieces import QUESTION, UnitItem, UnitPieces, identity_of
 from inspector.survey.walk import Unit
 from inspector.sweep.engines import Engine
 from inspector.sweep.piece import Outcome, Part, key_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import ResultStore
+
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,8 @@ class _Look:
         if isinstance(item.place, Path):
             found = survey_path(item.place, item.path, reading)
             return *found, item.identity is not None and identity_of(item.place) != item.identity
+        if isinstance(item.place, IndexedFiles):
+            return self._rows_of_index(item.place, item.path, reading)
         try:
             source = item.place.open()
         except InspectorError as error:
@@ -75,6 +80,22 @@ class _Look:
             return rows, (), item.identity is not None and _changed(source)
         finally:
             source.close()
+
+    def _rows_of_index(
+        self, files: IndexedFiles, path: str, reading: Reading
+    ) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
+        folder = files.folder()
+        try:
+            opened = open_row(folder.open(files.name), path, reading, beside=folder)
+            row, unsent = opened.row, folder.unsent()
+            if unsent:
+                says = f"Its server did not send all of {', '.join(unsent[:_NAMED])}: read it again."
+                row = with_findings(row, (UNREADABLE_FILE.found(says),))
+            return (row,), (), folder.changed()
+        except InspectorError as error:
+            return (unreadable_row(path, files.size, kind_of_error(error), str(error)),), (), False
+        finally:
+            folder.close()
 
 
 def sweep_units(

@@ -1,4 +1,4 @@
-"""Units as pieces of a sweep, of which a million are held: what one is known by is packed, and the rest made when asked."""
+"""Units as pieces of a sweep, a million at once: what each is known by is packed, the rest made when asked for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
+from inspector.readers.listed_folder import RemoteFile
 from inspector.survey.described import Identity
-from inspector.survey.walk import RemoteFile, Unit
+from inspector.survey.walk import Unit
 from inspector.sweep.piece import KEY_DIGITS, Piece, key_of
 
 #: What the results are called in a store.

@@ -8,14 +8,14 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, overload
+from typing import overload
 
 from inspector.errors import InspectorError, ReadError
 from inspector.findings import Severity
 from inspector.limits import Limits
 from inspector.path_text import path_text
 from inspector.readers import claims_folder
-from inspector.remote.ranged import RangedSource
+from inspector.readers.listed_folder import RemoteFile
 from inspector.survey.kinds import FOLDER_UNLISTED, NOT_EXAMINED, UNREADABLE_FILE, kind_of_error
 from inspector.survey.report import SurveyRow
 from inspector.survey.row import crashed_row, unreadable_row
@@ -23,23 +23,6 @@ from inspector.units import counted
 
 _MOST_LEVELS = 64
 _NOTHING: Mapping[Path, str] = {}
-
-
-class RemoteFile(Protocol):
-    """A file in a bucket or on the hub, as a listing says it is; it pickles. tag: what changes with its content."""
-
-    @property
-    def address(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def tag(self) -> str: ...
-
-    def open(self) -> RangedSource:
-        """Nothing is fetched before it is read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +139,7 @@ class Walk:
         # By texts, not by Paths: of a million files those are two thirds of the time.
         here, above = str(place), "" if inside == Path() else f"{inside.as_posix()}/"
         for name in sorted([*names, *linked]):
-            where = os.path.join(here, name)
+            where = os.path.join(here, name)  # noqa: PTH118
             if _is_plain(where) or self._mode(place / name, inside / name, stat.S_ISREG):
                 self.units.append(Unit(path=self._path_of(f"{above}{name}"), where=where))
 
