@@ -42,12 +42,18 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
+    """listed_on: the machine that listed what is looked at."""
+
     reading: Reading
+    listed_on: str
 
     def __call__(self, item: UnitItem) -> Outcome:
         kept = item.identity is not None
         if kept and isinstance(item.place, Path) and not os.path.lexists(item.place):
-            says = f"{socket.gethostname()} does not see it. Workers need the same paths as whoever sends them there."
+            here = socket.gethostname()
+            says = f"{here} does not see it. Workers need the same paths as whoever sends them there."
+            if here == self.listed_on:
+                says = "It was listed, and is not there any more."
             row = unreadable_row(item.path, 0, UNREADABLE_FILE, says)
             return Outcome(data=data_of(UnitRows(rows=(row,))), kept=False)
         describer = Describer() if kept else None
@@ -115,7 +121,7 @@ def sweep_units(
     outcomes = sweep(
         QUESTION,
         pieces.at(asked),
-        _Look(reading=reading),
+        _Look(reading=reading, listed_on=socket.gethostname()),
         lost=_lost,
         engine=engine,
         store=store,

@@ -169,6 +169,8 @@ class _Run(Generic[Item]):
         ready, _ = wait(self.under_way, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
         if not ready:
             self.progress(self.done, len(self.pieces), "")
+            # The next result may take minutes, and a kill until then should not cost these.
+            self._flush_old()
             return
         if any(isinstance(future.exception(), BrokenExecutor) for future in ready if not future.cancelled()):
             # The others are told the same, or had ended before.
@@ -212,8 +214,12 @@ class _Run(Generic[Item]):
         if not self.held:
             self.since = time.monotonic()
         self.held += [(key, one) for key, one in named if one.kept and key]
-        waited = time.monotonic() - self.since
-        if not self.store.distant or len(self.held) >= _MOST_HELD or waited > _HELD_SECONDS:
+        if not self.store.distant or len(self.held) >= _MOST_HELD:
+            self.flush()
+        self._flush_old()
+
+    def _flush_old(self) -> None:
+        if self.held and time.monotonic() - self.since > _HELD_SECONDS:
             self.flush()
 
     def _tell(self, place: int) -> None:
