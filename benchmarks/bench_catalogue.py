@@ -114,7 +114,7 @@ def make_store(where: Path, files: int, tensors: int) -> ResultStore:
         {"path": f"zoo/{n // 1000:04}/model-{n:06}.safetensors", "is_folder": False, "key": key, "row": None}
         for n, key in enumerate(keys)
     ]
-    place = store.put_named("plans", "bench", b"\n".join(json.dumps(one).encode() for one in plan))
+    place = store.put_named("plans", "bench", (b"\n".join(json.dumps(one).encode() for one in plan),))
     note = {"run": "bench", "base": "/", "at": 1.0, "sources": ["zoo"], "part": 1, "of": 1, "plan": place}
     store.blobs.write("runs/bench-1of1.json", json.dumps(note).encode())
     return store

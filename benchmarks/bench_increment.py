@@ -28,7 +28,8 @@ from inspector.lint.request import CheckRequest
 from inspector.remote.buckets import BucketFile
 from inspector.survey.described import DESCRIBED
 from inspector.survey.survey import How, plan_places
-from inspector.survey.swept import QUESTION, UnitRows, data_of, facts_of, pieces_of, rows_of
+from inspector.survey.swept import UnitRows, data_of, facts_of, rows_of
+from inspector.survey.unit_pieces import QUESTION, UnitPieces
 from inspector.sweep.piece import Piece
 from inspector.sweep.store import ResultStore, open_store
 
@@ -71,7 +72,7 @@ def _listing(count: int, day: str) -> list[BucketFile]:
         _Listed(
             address=f"s3://zoo/owner{n // 1000}/model{n // 10}/file{n}.safetensors",
             size=len(_BYTES),
-            tags=(("ETag", f"{n:032x}" + (day if n % _CHANGED == 0 else "")),),
+            said=f"ETag\0{n:032x}{day if n % _CHANGED == 0 else ''}",
         )
         for n in range(count)
     ]
@@ -84,7 +85,7 @@ def _request() -> CheckRequest:
 def _fill(store: ResultStore, listed: Sequence[BucketFile], beside: Path) -> None:
     """What reading each would have kept: the result of one, under the name of every other."""
     alone = open_store(str(beside / "alone"))
-    _audit(alone, [_Listed(address=_PLACE, size=len(_BYTES), tags=(("ETag", "1"),))])
+    _audit(alone, [_Listed(address=_PLACE, size=len(_BYTES), said="ETag\0001")])
     (_, text), *_ = alone.texts("results", QUESTION)
     (_, aside), *_ = alone.texts("results", DESCRIBED)
     row, aside = text.split(b"\t")[1].strip(), aside.split(b"\t")[1].strip()
@@ -98,7 +99,7 @@ def _fill(store: ResultStore, listed: Sequence[BucketFile], beside: Path) -> Non
 
 def _pieces(listed: Sequence[BucketFile]) -> Sequence[Piece[Any]]:
     reading = reading_of(_request(), digests=True)
-    return pieces_of(plan_places((), reading.limits, remote=listed).units, facts_of(reading))
+    return UnitPieces(plan_places((), reading.limits, remote=listed).units, facts_of(reading))
 
 
 def _audited(what: str, store: ResultStore, listed: Sequence[BucketFile]) -> None:

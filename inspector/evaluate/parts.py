@@ -105,7 +105,7 @@ def score_share(
         run=run[:_RUN_DIGITS],
         part=part.number,
         of=part.of,
-        plan=store.put_named("plans", run[:_RUN_DIGITS], _line(dataclasses.asdict(plan))),
+        plan=store.put_named("plans", run[:_RUN_DIGITS], (_line(dataclasses.asdict(plan)),)),
         checkpoint=checkpoint,
         data=listing.name,
         digest=listing.digest,

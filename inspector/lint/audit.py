@@ -17,25 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import ReadError, UsageError
-from inspector.gc_pause import without_collecting
-from inspector.limits import Limits
 from inspector.lint.check import check_request, judge, places_of, reading_of
 from inspector.lint.report import Checked
 from inspector.lint.request import CheckRequest
+from inspector.lint.sources import list_all
 from inspector.progress import Progress, silent
-from inspector.readers.hub.files import list_hub
-from inspector.readers.hub.place import has_scheme
-from inspector.readers.web_files import list_web
-from inspector.remote.address import is_web_address
-from inspector.remote.buckets import is_bucket_address, list_bucket
+from inspector.readers.listed_folder import RemoteFile
 from inspector.reports_from_json import KEPT, report_from
 from inspector.side_files import shown_name
 from inspector.survey.kinds import NOT_EXAMINED
 from inspector.survey.report import Survey, SurveyRow
 from inspector.survey.row import unreadable_row
 from inspector.survey.survey import How, Plan, Rows, plan_places, survey_plan
-from inspector.survey.swept import QUESTION, UnitRows, facts_of, key_of_unit, rows_of
-from inspector.survey.walk import RemoteFile, Unit
+from inspector.survey.swept import UnitRows, facts_of, rows_of
+from inspector.survey.unit_pieces import QUESTION, UnitPieces
 from inspector.sweep.blobs import FolderBlobs, NoBlob
 from inspector.sweep.piece import key_of
 from inspector.sweep.store import ResultStore
@@ -144,19 +139,22 @@ def audit(
         most=_MOST_FILES,
         remote=remote,
     )
+    facts = facts_of(reading)
+    pieces = UnitPieces(plan.units, facts, kept=how.store is not None)
     unkept: list[tuple[str, UnitRows]] = []
     survey = survey_plan(
         plan,
         reading,
         how,
+        pieces=pieces,
         each=each,
         unkept=lambda unit, found: unkept.append((unit.path, found)),
         progress=progress,
     )
     if how.store is not None:
         sources = (*(str(path) for path in request.paths), *addresses)
-        run = key_of("audit", facts_of(reading), sources, how.part.of)[:_RUN_DIGITS]
-        place = how.store.put_named("plans", run, plan_text(plan, facts_of(reading)))
+        run = key_of("audit", facts, sources, how.part.of)[:_RUN_DIGITS]
+        place = how.store.put_named("plans", run, plan_lines(plan, pieces))
         note = _Note(
             run=run,
             base=os.path.abspath(request.base),
@@ -256,27 +254,6 @@ def merge_parts(request: CheckRequest, stores: Sequence[ResultStore], run: str =
     return judge(replace(request, headers=notes[0].headers, settings=asked), survey)
 
 
-def list_all(addresses: Sequence[str], limits: Limits) -> tuple[RemoteFile, ...]:
-    """The files of all addresses, in their order. Raises as `list_remote`."""
-    web = iter(list_web([address for address in addresses if is_web_address(address)]))
-    found: list[RemoteFile] = []
-    for address in dict.fromkeys(addresses):
-        found += [next(web)] if is_web_address(address) else list_remote(address, limits)
-    return tuple(found)
-
-
-def list_remote(address: str, limits: Limits) -> Iterable[RemoteFile]:
-    """The files of one address. Raises UsageError for what is none, AddressError where it cannot be listed."""
-    if is_bucket_address(address):
-        return list_bucket(address)
-    if has_scheme(address):
-        return list_hub(address, limits)
-    raise UsageError(
-        f"{address[:200]} cannot be listed.",
-        hint="An audit takes files and folders, s3://, gs:// and az:// prefixes, hf://org/name, hf://org/ and https://.",
-    )
-
-
 def _written(request: CheckRequest, store: ResultStore | None, catalogue: Path | None) -> dict[Path, str]:
     """Folders that the audit itself writes, and what is said of them. Raises UsageError where one is a source."""
     found = {} if catalogue is None else {catalogue: "the catalogue of this audit"}
@@ -337,19 +314,18 @@ def _notes(stores: Iterable[ResultStore]) -> Iterator[_Note]:
                 store.damaged.append(name)
 
 
-def plan_text(plan: Plan, facts: str) -> bytes:
-    """What a run's store keeps of its plan: a line for the whole, and one for each unit with the key of its result."""
-    head = _Head(name=plan.name, skipped=plan.skipped, incomplete=plan.incomplete)
-    with without_collecting():
-        return b"\n".join([_line(dataclasses.asdict(head)), *(_line(_planned(unit, facts)) for unit in plan.units)])
-
-
-def _planned(unit: Unit, facts: str) -> dict[str, Any]:
-    """A `PlannedUnit`; what is its default is left out, of a million units."""
-    if unit.row is not None:
-        return dataclasses.asdict(PlannedUnit(path=unit.path, is_folder=unit.is_folder, row=unit.row))
-    told: dict[str, Any] = {"path": unit.path, "key": key_of_unit(unit, facts)}
-    return told | {"is_folder": True} if unit.is_folder else told
+def plan_lines(plan: Plan, pieces: UnitPieces) -> Iterator[bytes]:
+    """What a run's store keeps of its plan: a line for the whole, and one for each unit with the key under which its
+    result was asked for, whatever became of the file since."""
+    yield _line(dataclasses.asdict(_Head(name=plan.name, skipped=plan.skipped, incomplete=plan.incomplete)))
+    for place, unit in enumerate(plan.units):
+        if unit.row is not None:
+            planned = dataclasses.asdict(PlannedUnit(path=unit.path, is_folder=unit.is_folder, row=unit.row))
+        else:
+            # What is its default is left out, of a million units.
+            planned = {"path": unit.path, "key": pieces.key_at(place)}
+            planned |= {"is_folder": True} if unit.is_folder else {}
+        yield b"\n" + _line(planned)
 
 
 def _line(told: dict[str, Any]) -> bytes:

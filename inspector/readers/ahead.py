@@ -36,6 +36,11 @@ class Ahead(Generic[Source]):
                 self._warm(following)
         return self._source(path)
 
+    def opened(self) -> tuple[Source, ...]:
+        """Those that were made."""
+        with self._lock:
+            return tuple(self._sources.values())
+
     def close(self) -> None:
         """End what fetches ahead."""
         with self._lock:

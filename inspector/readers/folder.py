@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -103,11 +104,12 @@ class DirectoryFolder:
             for here, folders, names in os.walk(self.path, followlinks=False):
                 inside = Path(here).relative_to(self.path)
                 folders[:] = sorted(f for f in folders if len(inside.parts) < _MOST_LEVELS)
+                above = f"{inside.as_posix()}/" if inside.parts else ""
                 for name in names:
-                    path = (inside / name).as_posix()
-                    size = self.size_of(path)
+                    # What the walk came to lies inside: of many files that is most of what `size_of` asks.
+                    size = None if leads_outside(above + name) else _size_at(os.path.join(here, name))  # noqa: PTH118
                     if size is not None:
-                        found[path] = size
+                        found[above + name] = size
                     if len(found) > self.limits.members:
                         raise LimitExceeded(f"{self.name} holds more than {self.limits.members:,} files.")
             self._files = dict(sorted(found.items()))
@@ -123,7 +125,7 @@ class DirectoryFolder:
             if len(names) > self.limits.members:
                 raise LimitExceeded(f"{self.name} holds more than {self.limits.members:,} files.")
             for name in sorted(names):
-                size = self.size_of(name)
+                size = None if leads_outside(name) else _size_at(str(self.path / name))
                 if size is not None:
                     found[name] = size
             self._top = found
@@ -155,6 +157,14 @@ class DirectoryFolder:
         return not (
             target.is_relative_to(self.path.resolve()) or (cache is not None and target.parent == cache / "blobs")
         )
+
+
+def _size_at(where: str) -> int | None:
+    try:
+        status = os.stat(where)  # noqa: PTH116 - a text, of many files
+    except (OSError, ValueError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 class SubFolder:

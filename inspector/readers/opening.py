@@ -218,12 +218,13 @@ def open_checkpoint(
     limits: Limits = DEFAULT_LIMITS,
     readers: Sequence[Reader] = READERS,
     folder_readers: Sequence[FolderReader] = FOLDER_READERS,
+    beside: Folder | None = None,
 ) -> Checkpoint:
     """Read the headers of a checkpoint. Nothing in it is executed and no tensor data is read.
 
     where: a file, a folder, an http(s) address, a place on the hub (hf://org/name, or org/name where there is no such
     path), bytes, or a source. Files beside a path are looked at where a format is made of several; a source is read
-    alone. name: what to call it in messages, else its base name.
+    alone, or with the files `beside` it. name: what to call it in messages, else its base name.
     Raises a ReadError (UnknownFormat, CorruptFile, RefusedContent, LimitExceeded) when there is nothing to show;
     everything else that is wrong is a finding.
     """
@@ -245,7 +246,8 @@ def open_checkpoint(
             else:
                 source = open_source(where, name=name, limits=limits)
                 shown = name or source.name
-                beside = DirectoryFolder(Path(path).parent, limits) if path is not None else None
+                if path is not None:
+                    beside = DirectoryFolder(Path(path).parent, limits)
                 try:
                     checkpoint = opening.file(Peek(source, opening, beside))
                 except Exception:

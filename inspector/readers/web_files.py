@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote, unquote
 
 from inspector.errors import InspectorError
 from inspector.readers.remote import own_client
@@ -33,6 +34,11 @@ class WebFile:
         return f"{self.web.origin}{path}{mark}{told}"
 
     @property
+    def name(self) -> str:
+        """Its last part, as the server has it."""
+        return unquote(self.web.target.partition("?")[0].rpartition("/")[2])
+
+    @property
     def size(self) -> int:
         return self.identity.size
 
@@ -52,6 +58,15 @@ def list_web(addresses: Sequence[str]) -> tuple[WebFile, ...]:
     asked = [parse_address(address) for address in dict.fromkeys(addresses)]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inspector-addresses") as pool:
         return tuple(pool.map(_look_up, asked))
+
+
+def beside_web(file: WebFile, names: Iterable[str]) -> dict[str, WebFile]:
+    """The files of these names in its own folder, a byte asked of each; a name with a slash may lead elsewhere."""
+    path, mark, query = file.web.target.partition("?")
+    above = path.rpartition("/")[0]
+    asked = {name: replace(file.web, target=f"{above}/{quote(name)}{mark}{query}") for name in names if "/" not in name}
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inspector-addresses") as pool:
+        return dict(zip(asked, pool.map(_look_up, asked.values()), strict=True))
 
 
 def _look_up(web: WebAddress) -> WebFile:

@@ -28,15 +28,18 @@ SCHEMES = {
 }
 # What stores call that which changes with an object's content. A listing may say less of it than an answer about one.
 _TAGS = ("ETag", "etag", "md5Hash", "content_md5", "generation", "VersionId", "LastModified", "mtime", "created")
+# Neither a name nor a value has it.
+_BETWEEN = "\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFile:
-    """One object as a listing says it is. tags: what changes with its content, as (what the store calls it, value)."""
+    """One object as a listing says it is; of a million as many are held. said: see `tags`, one after the other in one
+    text, which takes a third of the memory of pairs."""
 
     address: str
     size: int
-    tags: tuple[tuple[str, str], ...] = ()
+    said: str = ""
 
     @property
     def name(self) -> str:
@@ -45,6 +48,12 @@ class BucketFile:
     def open(self) -> BucketSource:
         """Nothing is fetched before it is read."""
         return BucketSource(self)
+
+    @property
+    def tags(self) -> tuple[tuple[str, str], ...]:
+        """What changes with its content, as (what the store calls it, value)."""
+        words = self.said.split(_BETWEEN)
+        return tuple(zip(words[::2], words[1::2], strict=False))
 
     @property
     def etag(self) -> str:
@@ -144,8 +153,8 @@ def _is_file(told: dict[str, Any]) -> bool:
 
 
 def _file(address: str, told: dict[str, Any]) -> BucketFile:
-    tags = tuple((key, _text(told[key])) for key in _TAGS if told.get(key))
-    return BucketFile(address=address, size=int(told.get("size") or 0), tags=tags)
+    words = (word for key in _TAGS if told.get(key) for word in (key, _text(told[key]).replace(_BETWEEN, "")))
+    return BucketFile(address=address, size=int(told.get("size") or 0), said=_BETWEEN.join(words))
 
 
 def _text(value: object) -> str:

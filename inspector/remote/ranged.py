@@ -28,7 +28,8 @@ _AT_ONCE = 6
 class RangedSource(ABC):
     """Random access over ranges (`ByteSource`); how one is fetched, and how long the file is, its kind knows.
 
-    distant: a round trip costs more than the bytes (`is_distant`).
+    distant: a round trip costs more than the bytes (`is_distant`). failed: whether its server once did not send what it
+    was asked for, also where whoever read it passed over that.
     """
 
     distant = True
@@ -39,6 +40,7 @@ class RangedSource(ABC):
         self._kept = KeptRanges(_MOST_KEPT_NBYTES)
         self._ahead = FIRST_NBYTES
         self._met_change = False
+        self.failed = False
 
     @property
     @abstractmethod
@@ -118,13 +120,20 @@ class RangedSource(ABC):
         self._kept.clear()
         self._ahead = FIRST_NBYTES
 
+    def _fetched(self, offset: int, n: int) -> bytes:
+        try:
+            return self._fetch(offset, n)
+        except AddressError:
+            self.failed = True
+            raise
+
     def _pieces(self, offset: int, n: int) -> bytes:
         """These bytes: what is kept, and the rest in requests that each have an end."""
         found = bytearray(n)
         for start, length in self._kept.fill(offset, found):
             for at in range(start, start + length, _PIECE_NBYTES):
                 nbytes = min(_PIECE_NBYTES, start + length - at)
-                found[at - offset : at - offset + nbytes] = self._fetch(at, nbytes)
+                found[at - offset : at - offset + nbytes] = self._fetched(at, nbytes)
         return bytes(found)
 
     def _read_ahead(self, offset: int, n: int) -> bytes:
@@ -147,7 +156,7 @@ class RangedSource(ABC):
         for i, (at, length) in enumerate(gaps):
             low = start if i == 0 else at
             high = max(last, at + length) if i == len(gaps) - 1 else at + length
-            self._kept.add(low, self._fetch(low, high - low))
+            self._kept.add(low, self._fetched(low, high - low))
         found = self._kept.read(offset, n)
         # What is kept has an end, and another thread may have filled it meanwhile.
         return self._pieces(offset, n) if found is None else found

@@ -16,6 +16,7 @@ from inspector.findings import Finding, FindingKind, Severity, ranked
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.params.count import count_parameters
 from inspector.readers import open_checkpoint
+from inspector.readers.folder import Folder
 from inspector.readers.sidecars import READ
 from inspector.survey.described import Describer, NumbersSeen
 from inspector.survey.kinds import INTERNAL_ERROR, NO_CHECKPOINT, UNREADABLE_FILE, kind_of_error
@@ -66,12 +67,12 @@ class Opened:
     polyglot: bool = False
 
 
-def open_row(where: Path | ByteSource, path: str, reading: Reading) -> Opened:
-    """The row of one thing to open. Raises nothing for what it contains."""
+def open_row(where: Path | ByteSource, path: str, reading: Reading, *, beside: Folder | None = None) -> Opened:
+    """The row of one thing to open. beside: the files that lie beside a source. Raises nothing for what it contains."""
     nbytes = 0
     try:
         nbytes = (where.stat().st_size if where.is_file() else 0) if isinstance(where, Path) else where.size
-        checkpoint = open_checkpoint(where, limits=reading.limits)
+        checkpoint = open_checkpoint(where, limits=reading.limits, beside=beside)
         try:
             # What was read as evidence was read as text, and may be something else to another program.
             whole = tuple(p.name for p in checkpoint.parts if p.opened and not p.says.startswith(READ))

@@ -9,22 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspector.errors import ReadError
-from inspector.gc_pause import without_collecting
 from inspector.limits import DEFAULT_LIMITS, Limits
 from inspector.path_text import path_text
 from inspector.progress import Progress, silent
+from inspector.readers.listed_folder import RemoteFile
 from inspector.side_files import PathKind, kind_of_path, nothing_at, shown_name
 from inspector.survey.report import RowKind, Survey, SurveyRow
 from inspector.survey.row import Reading
-from inspector.survey.swept import UnitRows, of_part, sweep_units
-from inspector.survey.walk import RemoteFile, Unit, Walk
+from inspector.survey.swept import UnitRows, facts_of, places_of_part, sweep_units
+from inspector.survey.unit_pieces import UnitPieces
+from inspector.survey.walk import Unit, Units, Walk
 from inspector.sweep.engines import engine_of
 from inspector.sweep.piece import WHOLE, Part
 from inspector.sweep.store import ResultStore
 
 _FEW = 8
-# Of a remote file, which is nowhere here.
-_NOWHERE = Path()
 
 
 def survey_folder(
@@ -106,7 +105,7 @@ class Plan:
     there."""
 
     name: str
-    units: tuple[Unit, ...]
+    units: Sequence[Unit]
     skipped: tuple[str, ...] = ()
     incomplete: bool = False
 
@@ -144,10 +143,8 @@ def plan_places(
     as `survey_places`."""
     aside = {place.resolve(): what for place, what in (leave_out or {}).items()}
     units, skipped, incomplete = _units(places, limits, git=git, links=links, aside=aside, most=most)
-    with without_collecting():
-        units += [Unit(path=file.address, place=_NOWHERE, remote=file) for file in remote]
     name = (places[0].where.name or str(places[0].where)) if places else remote[0].address if remote else "."
-    return Plan(name=name, units=tuple(units), skipped=skipped, incomplete=incomplete)
+    return Plan(name=name, units=Units(units, remote), skipped=skipped, incomplete=incomplete)
 
 
 def survey_plan(
@@ -155,22 +152,28 @@ def survey_plan(
     reading: Reading,
     how: How,
     *,
+    pieces: UnitPieces | None = None,
     each: Callable[[SurveyRow], None] | None = None,
     unkept: Callable[[Unit, UnitRows], None] | None = None,
     progress: Progress = silent,
 ) -> Survey:
-    """Open what the plan names, or the share of it that `how` says. unkept: called with what no store keeps, as it says
-    something of the machine, or of a file that changed meanwhile."""
+    """Open what the plan names, or the share of it that `how` says. pieces: of its units, where they are made
+    already. unkept: called with what no store keeps, as it says something of the machine, or of a file that changed
+    meanwhile."""
     began = time.monotonic()
-    units = of_part(plan.units, how.part) if how.part.of > 1 else list(plan.units)
+    if pieces is None:
+        pieces = UnitPieces(plan.units, facts_of(reading), kept=how.store is not None)
+    places = places_of_part(plan.units, how.part) if how.part.of > 1 else range(len(plan.units))
     rows = Rows(each)
-    alone = not how.executor and len(units) < _FEW
+    alone = not how.executor and len(places) < _FEW
     with engine_of(how.executor, 1 if alone else how.jobs) as engine:
-        for unit, found, kept in sweep_units(units, reading, engine=engine, store=how.store, progress=progress):
+        for unit, found, kept in sweep_units(
+            pieces, reading, engine=engine, places=places, store=how.store, progress=progress
+        ):
             if not kept and unkept is not None:
                 unkept(unit, found)
             rows.add(unit.is_folder, found)
-    progress(len(units), len(units), "done")
+    progress(len(places), len(places), "done")
     return Survey(
         name=plan.name,
         rows=tuple(rows.rows),
@@ -184,7 +187,9 @@ def _units(
     places: Sequence[Place], limits: Limits, *, git: bool, links: bool, aside: Mapping[Path, str], most: int | None
 ) -> tuple[list[Unit], tuple[str, ...], bool]:
     """What is opened of all places, each once; what was left out; and whether files may lie there."""
-    units: dict[str, Unit] = {}
+    units: list[Unit] = []
+    # Paths that are there: of files, of folders, and of what cannot be opened.
+    known: dict[tuple[bool, bool], set[str]] = {}
     skipped: list[str] = []
     incomplete = False
     for place in places:
@@ -195,12 +200,15 @@ def _units(
             skipped += walk.skipped()
             incomplete |= walk.incomplete
         elif kind is PathKind.FILE:
-            found = [Unit(path=place.shown or path_text(place.where.name), place=place.where)]
+            found = [Unit(path=place.shown or path_text(place.where.name), where=str(place.where))]
         else:
             if kind is PathKind.NOTHING:
                 raise nothing_at(place.where, what="file or folder")
             raise ReadError(f"No file or folder is {shown_name(place.where)}.", hint="Check the path.")
+        # A folder that is one checkpoint has the name of what kept it from being listed, too.
         for unit in found:
-            # A folder that is one checkpoint has the name of what kept it from being listed, too.
-            units.setdefault(f"{unit.path}\0{unit.is_folder}\0{unit.row is None}", unit)
-    return list(units.values()), tuple(dict.fromkeys(skipped)), incomplete
+            paths = known.setdefault((unit.is_folder, unit.row is None), set())
+            if unit.path not in paths:
+                paths.add(unit.path)
+                units.append(unit)
+    return units, tuple(dict.fromkeys(skipped)), incomplete

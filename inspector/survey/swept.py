@@ -6,29 +6,30 @@ import dataclasses
 import json
 import os
 import socket
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import InspectorError
-from inspector.gc_pause import without_collecting
 from inspector.progress import Progress, silent
+from inspector.readers.indexed import IndexedFiles
 from inspector.remote.ranged import RangedSource
 from inspector.reports_from_json import KEPT, report_from
-from inspector.survey.described import DESCRIBED, Describer, Identity
+from inspector.survey.described import DESCRIBED, Describer
 from inspector.survey.kinds import FILE_CHANGED, INTERNAL_ERROR, UNREADABLE_FILE, kind_of_error
 from inspector.survey.members import survey_path, survey_source
 from inspector.survey.report import SurveyRow
-from inspector.survey.row import Reading, unreadable_row, with_findings
-from inspector.survey.walk import RemoteFile, Unit
+from inspector.survey.row import Reading, open_row, unreadable_row, with_findings
+from inspector.survey.unit_pieces import QUESTION, UnitItem, UnitPieces, identity_of
+from inspector.survey.walk import Unit
 from inspector.sweep.engines import Engine
-from inspector.sweep.piece import Outcome, Part, Piece, key_of
+from inspector.sweep.piece import Outcome, Part, key_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import ResultStore
 
-#: What the results are called in a store.
-QUESTION = "rows"
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +41,19 @@ class UnitRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
-    """identity: None where nobody asks for it, as the result is not kept; () of a remote file, which tells by itself
-    whether it changed."""
-
-    place: Path | RemoteFile
-    path: str
-    identity: Identity | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    reading: Reading
+    """listed_on: the machine that listed what is looked at."""
 
-    def __call__(self, item: _Item) -> Outcome:
+    reading: Reading
+    listed_on: str
+
+    def __call__(self, item: UnitItem) -> Outcome:
         kept = item.identity is not None
         if kept and isinstance(item.place, Path) and not os.path.lexists(item.place):
-            says = f"{socket.gethostname()} does not see it. Workers need the same paths as whoever sends them there."
+            here = socket.gethostname()
+            says = f"{here} does not see it. Workers need the same paths as whoever sends them there."
+            if here == self.listed_on:
+                says = "It was listed, and is not there any more."
             row = unreadable_row(item.path, 0, UNREADABLE_FILE, says)
             return Outcome(data=data_of(UnitRows(rows=(row,))), kept=False)
         describer = Describer() if kept else None
@@ -73,11 +70,13 @@ class _Look:
         aside = describer.unit(rows, parts, item.identity) if describer is not None and kept else b""
         return Outcome(data=data_of(found), kept=kept, aside=aside)
 
-    def _rows(self, item: _Item, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
+    def _rows(self, item: UnitItem, reading: Reading) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
         """Rows, what they cover, and whether it changed meanwhile."""
         if isinstance(item.place, Path):
             found = survey_path(item.place, item.path, reading)
             return *found, item.identity is not None and identity_of(item.place) != item.identity
+        if isinstance(item.place, IndexedFiles):
+            return self._rows_of_index(item.place, item.path, reading)
         try:
             source = item.place.open()
         except InspectorError as error:
@@ -88,40 +87,66 @@ class _Look:
         finally:
             source.close()
 
+    def _rows_of_index(
+        self, files: IndexedFiles, path: str, reading: Reading
+    ) -> tuple[tuple[SurveyRow, ...], tuple[str, ...], bool]:
+        folder = files.folder()
+        try:
+            opened = open_row(folder.open(files.name), path, reading, beside=folder)
+            row, unsent = opened.row, folder.unsent()
+            if unsent:
+                says = f"Its server did not send all of {', '.join(unsent[:_NAMED])}: read it again."
+                row = with_findings(row, (UNREADABLE_FILE.found(says),))
+            return (row,), (), folder.changed()
+        except InspectorError as error:
+            return (unreadable_row(path, files.size, kind_of_error(error), str(error)),), (), False
+        finally:
+            folder.close()
+
 
 def sweep_units(
-    units: Sequence[Unit],
+    pieces: UnitPieces,
     reading: Reading,
     *,
     engine: Engine,
+    places: Sequence[int] | None = None,
     store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> Iterator[tuple[Unit, UnitRows, bool]]:
-    """(unit, its rows, whether a store may keep them) of each, in the order of the units. Raises as `sweep`."""
-    pieces = pieces_of(units, facts_of(reading), kept=store is not None)
-    ready: dict[int, tuple[UnitRows, bool]] = {
-        place: (UnitRows(rows=(unit.row,)), True) for place, unit in enumerate(units) if unit.row is not None
-    }
-    asked = [place for place in range(len(units)) if place not in ready]
+    """(unit, its rows, whether a store may keep them) of each, in the order of the units. places: of the units that are
+    asked for, None for all. Raises as `sweep`."""
+    wanted = range(len(pieces)) if places is None else places
+    units = pieces.units
+    asked = array("q", (place for place in wanted if units[place].row is None))
     outcomes = sweep(
         QUESTION,
-        [pieces[place] for place in asked],
-        _Look(reading=reading),
+        pieces.at(asked),
+        _Look(reading=reading, listed_on=socket.gethostname()),
         lost=_lost,
         engine=engine,
         store=store,
         aside=DESCRIBED,
         progress=progress,
     )
+    ready: dict[int, tuple[UnitRows, bool]] = {}
     given = 0
     for number, outcome in outcomes:
         ready[asked[number]] = rows_of(outcome.data), outcome.kept
-        while given in ready:
-            yield units[given], *ready.pop(given)
+        while given < len(wanted) and (found := _rows_at(wanted[given], units, ready)) is not None:
+            yield units[wanted[given]], *found
             given += 1
-    while given in ready:
-        yield units[given], *ready.pop(given)
-        given += 1
+    # Behind the last that was asked for.
+    for place in wanted[given:]:
+        if (found := _rows_at(place, units, ready)) is not None:
+            yield units[place], *found
+
+
+def _rows_at(
+    place: int, units: Sequence[Unit], ready: dict[int, tuple[UnitRows, bool]]
+) -> tuple[UnitRows, bool] | None:
+    """What there is of a unit by now; what is asked about no more is let go."""
+    row = units[place].row
+    return ready.pop(place, None) if row is None else (UnitRows(rows=(row,)), True)
 
 
 def data_of(found: UnitRows) -> bytes:
@@ -134,47 +159,11 @@ def rows_of(data: bytes) -> UnitRows:
     return report_from(UnitRows, json.loads(data), KEPT)
 
 
-def pieces_of(units: Iterable[Unit], facts: str, *, kept: bool = True) -> list[Piece[_Item]]:
-    """A piece for each unit. facts: see `facts_of`. kept: whether a store asks for their results by a key."""
-    with without_collecting():
-        return [_piece(unit, facts, kept=kept) for unit in units]
-
-
-def key_of_unit(unit: Unit, facts: str) -> str:
-    """Of its result in a store: by its path, sizes and times, not by its content, which nobody has read yet."""
-    return key_of(QUESTION, facts, unit.path, unit.is_folder, _known(unit))
-
-
-def identity_of(place: Path) -> Identity:
-    """What a file, or every file below a folder, is known by; nothing for what is not there."""
-    if not place.is_dir():
-        return tuple(_status(place, ""))
-    found: list[tuple[str, int, int]] = []
-    for here, below, names in os.walk(place):
-        below.sort()
-        for name in sorted(names):
-            inside = Path(here) / name
-            found += _status(inside, inside.relative_to(place).as_posix())
-    return tuple(found)
-
-
-def _known(unit: Unit) -> Identity:
-    return identity_of(unit.place) if unit.remote is None else (("", unit.remote.size, unit.remote.tag),)
-
-
 def _changed(source: RangedSource) -> bool:
     try:
         return source.changed()
     except InspectorError:
         return True
-
-
-def _status(place: Path, name: str) -> Iterator[tuple[str, int, int]]:
-    try:
-        status = place.stat()
-    except OSError:
-        return
-    yield name, status.st_size, status.st_mtime_ns
 
 
 def facts_of(reading: Reading) -> str:
@@ -196,36 +185,21 @@ def _facts_of_callable(one: Any) -> object:
     return [type(one).__qualname__, dataclasses.asdict(one)]
 
 
-def of_part(units: Iterable[Unit], part: Part) -> list[Unit]:
-    """The units of one part. A folder that is one checkpoint stays with the files in it: which of them it covers is
-    known where it is read."""
-    found: list[Unit] = []
+def places_of_part(units: Iterable[Unit], part: Part) -> array[int]:
+    """Where the units of one part are. A folder that is one checkpoint stays with the files in it: which of them it
+    covers is known where it is read."""
+    found = array("q")
     folder = ""
-    for unit in units:
+    for place, unit in enumerate(units):
         if unit.is_folder and not (folder and unit.path.startswith(f"{folder}/")):
             folder = unit.path
         inside = bool(folder) and (unit.path == folder or unit.path.startswith(f"{folder}/"))
         if part.holds(folder if inside else unit.path):
-            found.append(unit)
+            found.append(place)
     return found
 
 
-def _piece(unit: Unit, facts: str, *, kept: bool) -> Piece[_Item]:
-    if not kept or unit.row is not None:
-        return Piece(item=_Item(place=unit.remote or unit.place, path=unit.path))
-    if unit.remote is not None:
-        # By what it is known is in the listing's entry: of a million files none is said twice.
-        item = _Item(place=unit.remote, path=unit.path, identity=())
-        return Piece(item=item, key=key_of_unit(unit, facts), nbytes=unit.remote.size)
-    identity = identity_of(unit.place)
-    return Piece(
-        item=_Item(place=unit.place, path=unit.path, identity=identity),
-        key=key_of(QUESTION, facts, unit.path, unit.is_folder, identity),
-        nbytes=sum(nbytes for _, nbytes, _ in identity),
-    )
-
-
-def _lost(item: _Item, why: str) -> Outcome:
+def _lost(item: UnitItem, why: str) -> Outcome:
     memory = why.startswith("MemoryError")
     says = "The process that read it ran out of memory." if memory else "Reading it ended the process that read it."
     row = unreadable_row(item.path, 0, INTERNAL_ERROR, f"{says} Please report this.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -96,7 +96,7 @@ def engine_version() -> str:
     return digest.hexdigest()[:16]
 
 
-def batches_of(pieces: Sequence[tuple[int, int]], *, most: int, most_nbytes: int) -> list[tuple[int, ...]]:
+def batches_of(pieces: Iterable[tuple[int, int]], *, most: int, most_nbytes: int) -> list[tuple[int, ...]]:
     """Neighbours that travel together. pieces: (place, nbytes) of each; a piece over most_nbytes travels alone."""
     found: list[tuple[int, ...]] = []
     batch: list[int] = []

@@ -7,6 +7,7 @@ batch that fails is halved until the piece that fails is alone, so that one bad 
 from __future__ import annotations
 
 import time
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
@@ -89,7 +90,7 @@ class _Run(Generic[Item]):
     together: int
     progress: Progress
     done: int = 0
-    left: list[int] = field(default_factory=list)
+    left: array[int] = field(default_factory=lambda: array("q"))
     failed: deque[_Places] = field(default_factory=deque)
     under_way: dict[Future[list[Outcome]], _Places] = field(default_factory=dict)
     held: list[tuple[str, Outcome]] = field(default_factory=list)
@@ -97,23 +98,25 @@ class _Run(Generic[Item]):
 
     def kept(self) -> Iterator[tuple[int, Outcome]]:
         """What the store has already."""
-        places: dict[str, list[int]] = {}
-        for place, piece in enumerate(self.pieces):
-            if piece.key:
-                places.setdefault(piece.key, []).append(place)
-        found: set[int] = set()
+        places: dict[str, int] = {}
+        # Pieces whose key another has: few of a million, and a list for each key takes as much as all the rest.
+        again: dict[str, list[int]] = {}
+        for place, piece in enumerate(self.pieces if self.store is not None else ()):
+            if piece.key and places.setdefault(piece.key, place) != place:
+                again.setdefault(piece.key, []).append(place)
+        found = bytearray(len(self.pieces))
         if self.store is not None:
             for key, data in self.store.load(self.question, places):
-                for place in places[key]:
-                    found.add(place)
+                for place in (places[key], *again.get(key, ())):
+                    found[place] = True
                     self._tell(place)
                     yield place, Outcome(data=data)
-        self.left = [place for place in range(len(self.pieces)) if place not in found]
+        self.left = array("q", (place for place, there in enumerate(found) if not there))
 
     def window(self) -> Iterator[tuple[int, Outcome]]:
         """The rest, as many batches at a time as keep every worker busy."""
         share = max(1, len(self.left) // (self.engine.workers * _SHARES))
-        sizes = [(place, self.pieces[place].nbytes) for place in self.left]
+        sizes = ((place, self.pieces[place].nbytes) for place in self.left)
         most = min(self.engine.most, share, self.together or share)
         waiting = deque(batches_of(sizes, most=most, most_nbytes=_MOST_NBYTES))
         while waiting or self.under_way:
@@ -166,6 +169,8 @@ class _Run(Generic[Item]):
         ready, _ = wait(self.under_way, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
         if not ready:
             self.progress(self.done, len(self.pieces), "")
+            # The next result may take minutes, and a kill until then should not cost these.
+            self._flush_old()
             return
         if any(isinstance(future.exception(), BrokenExecutor) for future in ready if not future.cancelled()):
             # The others are told the same, or had ended before.
@@ -209,8 +214,12 @@ class _Run(Generic[Item]):
         if not self.held:
             self.since = time.monotonic()
         self.held += [(key, one) for key, one in named if one.kept and key]
-        waited = time.monotonic() - self.since
-        if not self.store.distant or len(self.held) >= _MOST_HELD or waited > _HELD_SECONDS:
+        if not self.store.distant or len(self.held) >= _MOST_HELD:
+            self.flush()
+        self._flush_old()
+
+    def _flush_old(self) -> None:
+        if self.held and time.monotonic() - self.since > _HELD_SECONDS:
             self.flush()
 
     def _tell(self, place: int) -> None:

@@ -7,7 +7,6 @@ write one file, a damaged one is known by its name, and nothing is ever changed.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import zlib
@@ -25,6 +24,8 @@ _MARK = "store.json"
 _FORMAT = "inspector store"
 _VERSION = 1
 _MOST_NBYTES = 512 << 20
+# A gzip member, without a name or a time.
+_GZIP = 31
 
 
 class Kept(Protocol):
@@ -66,11 +67,13 @@ class ResultStore:
         """Keep results, (key, data) of each, as one part. Raises ExportError; what was there stays whole."""
         text = b"".join(key.encode("ascii") + b"\t" + data + b"\n" for key, data in results)
         if text:
-            self.put_named(RESULTS, question, text)
+            self.put_named(RESULTS, question, (text,))
 
-    def put_named(self, folder: str, name: str, text: bytes) -> str:
-        """Keep any text under its digest; its name."""
-        data = gzip.compress(text, compresslevel=6, mtime=0)
+    def put_named(self, folder: str, name: str, text: Iterable[bytes]) -> str:
+        """Keep any text, given piece by piece, under its digest; its name."""
+        packer = zlib.compressobj(level=6, wbits=_GZIP)
+        packed = [part for one in text if (part := packer.compress(one))]
+        data = b"".join((*packed, packer.flush()))
         place = f"{folder}/{name}-{hashlib.sha256(data).hexdigest()[:32]}.gz"
         if place not in self._written:
             self.blobs.write(place, data)
@@ -108,7 +111,7 @@ class ResultStore:
         if not self.is_whole(place, data):
             return None
         try:
-            stream = zlib.decompressobj(wbits=31)
+            stream = zlib.decompressobj(wbits=_GZIP)
             text = stream.decompress(data, _MOST_NBYTES)
         except zlib.error:
             text = b""

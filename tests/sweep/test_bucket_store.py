@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from inspector.cli.main import run
 from inspector.errors import ExportError, ReadError, UsageError
 from inspector.remote import buckets
 from inspector.remote.buckets import list_bucket
-from inspector.sweep.engines import Inline
-from inspector.sweep.piece import Piece, key_of
+from inspector.sweep.engines import Inline, Threads
+from inspector.sweep.piece import Outcome, Piece, key_of
 from inspector.sweep.run import sweep
 from inspector.sweep.store import existing_store, open_store
 from tests.sweep.works import Square, lost
@@ -180,6 +181,31 @@ def test_results_of_one_driver_travel_together_and_a_stop_loses_none(
         pass
     assert len(dict(open_store(PLACE).load("squares", {piece.key for piece in pieces}))) >= 31
     going.close()
+
+
+def test_results_do_not_wait_for_a_piece_that_takes_minutes(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that is killed meanwhile lost them."""
+    monkeypatch.setattr("inspector.sweep.run._HELD_SECONDS", 0.1)
+    over = threading.Event()
+
+    def work(item: int) -> Outcome:
+        if item == 1:
+            assert over.wait(60)
+        return Outcome(data=b"%d" % item)
+
+    def ask() -> None:
+        list(sweep("squares", pieces, work, lost=lost, engine=Threads(2), store=open_store(PLACE), together=1))
+
+    pieces = [Piece(item=n, key=KEYS[n], nbytes=1) for n in range(2)]
+    driver = threading.Thread(target=ask)
+    driver.start()
+    until = time.monotonic() + 20
+    while not system.exists("/audits/one/results") and time.monotonic() < until:
+        time.sleep(0.05)
+    kept = held()
+    over.set()
+    driver.join()
+    assert kept == {KEYS[0]: b"0"} and len(held()) == 2
 
 
 def test_a_place_that_is_none_is_named(system: Any) -> None:
