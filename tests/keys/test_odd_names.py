@@ -87,3 +87,62 @@ def test_sets_that_all_have_the_word_are_no_doubt(tmp_path, target_of):
     goal = target_of({f"{key}.{n}": shape for key in ("encoder", "decoder") for n, shape in part.items()})
     report = diagnose(open_checkpoint(path), goal)
     assert report.plan.complete and asked(report) == []
+
+
+def block(inner, layers=2):
+    goal = {"embed.weight": (8, 5), "head.weight": (3, 8)}
+    for n in range(layers):
+        goal |= {f"layers.{n}.{name}": shape for name, shape in inner.items()}
+        goal |= {f"layers.{n}.fc1.weight": (16, 8), f"layers.{n}.fc2.weight": (8, 16)}
+    return goal
+
+
+TWO_LAYERS = {"{}.0.weight": (12, 8), "{}.0.bias": (12,), "{}.2.weight": (8, 12), "{}.2.bias": (8,)}
+OTHER_WORDS = (
+    *(("foreground", "background"), ("sender", "receiver"), ("short_conv", "long_conv"), ("drift", "diffusion")),
+    *(("input_gate", "forget_gate"), ("shared_expert", "routed_expert"), ("self_net", "cross_net")),
+    *(("lora_A", "lora_B"), ("pred_x", "pred_y"), ("spatial_att", "channel_att")),
+)
+
+
+@pytest.mark.parametrize("around", ["", "module."])
+@pytest.mark.parametrize(("ours", "theirs"), OTHER_WORDS)
+def test_a_word_in_anothers_place_is_asked_about(ours, theirs, around, file_of, target_of):
+    file, goal = (block({name.format(word): shape for name, shape in TWO_LAYERS.items()}) for word in (ours, theirs))
+    file = {around + name: shape for name, shape in file.items()}
+    report = diagnose(file_of(file), target_of(goal))
+    assert asked(report) == ["odd-name"] and not report.plan.complete
+    assert f'"{ours}" in the name, where the target has "{theirs}"' in report.says
+    yes = diagnose(file_of(file), target_of(goal), choose={"odd-name": "as-placed"})
+    assert yes.plan.complete and placed(yes)[f"layers.1.{theirs}.2.bias"] == f"{around}layers.1.{ours}.2.bias"
+
+
+LEAVES = (
+    *(("cls_token", "dist_token"), ("attn.rel_pos_h", "attn.rel_pos_w"), ("pi.log_var", "pi.log_std")),
+    *(("att.d_weight", "att.weight"), ("w3.weight", "w1.weight"), ("ls2.gamma", "ls1.gamma")),
+    *(("alphas", "alphas_cumprod"), ("cos_cached", "sin_cached"), ("codebook", "code_usage")),
+)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), LEAVES)
+def test_so_is_that_of_a_number_of_its_own(ours, theirs, file_of, target_of):
+    report = diagnose(file_of(block({ours: (8, 8)})), target_of(block({theirs: (8, 8)})))
+    assert report.plan is None or not report.plan.complete
+
+
+SAME = (
+    *(
+        ("shortcut", "downsample"),
+        ("attention", "attn"),
+        ("mlp", "feed_forward"),
+        ("ffn", "mlp"),
+        ("conv_block", "conv"),
+    ),
+    *(("my_gate", "gate"), ("foregrund", "foreground")),
+)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), SAME)
+def test_another_word_for_the_same_is_no_doubt(ours, theirs, file_of, target_of):
+    file, goal = (block({name.format(word): shape for name, shape in TWO_LAYERS.items()}) for word in (ours, theirs))
+    assert "odd-name" not in asked(diagnose(file_of(file), target_of(goal)))
