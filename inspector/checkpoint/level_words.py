@@ -48,7 +48,7 @@ _QUANTITIES = _words(
     amin trace traces preconditioner preconditioners jacobian hutchinson laplace sum_sq sq_sum zero_point zero_points
     lr lrs confidence sensitivity popup rademacher m_hat v_hat adagrad adam rmsprop rms adjoint vt mt jitter perturb
     perturbation perturbations step steps rate decay counts usage hits ages entropy entropies snr pruned pruning rewind
-    squares acc accum accumulator ewc perturbed offset offsets optpar
+    squares acc accum accumulator ewc e_w sam_e_w perturbed offset offsets optpar
     """
 )
 # What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.

@@ -101,7 +101,7 @@ TWO_LAYERS = {"{}.0.weight": (12, 8), "{}.0.bias": (12,), "{}.2.weight": (8, 12)
 OTHER_WORDS = (
     *(("foreground", "background"), ("sender", "receiver"), ("short_conv", "long_conv"), ("drift", "diffusion")),
     *(("input_gate", "forget_gate"), ("shared_expert", "routed_expert"), ("self_net", "cross_net")),
-    *(("lora_A", "lora_B"), ("pred_x", "pred_y"), ("spatial_att", "channel_att")),
+    *(("lora_A", "lora_B"), ("pred_x", "pred_y"), ("r_w_bias", "r_r_bias"), ("spatial_att", "channel_att")),
 )
 
 

@@ -7,6 +7,7 @@ unless both words mean the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Path, numbered
@@ -26,7 +27,7 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
     if not left or not right:
         return None
     said, there = _words(left), _words(right)
-    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or _by_a_letter(_plain(left), _plain(right)):
+    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or _by_a_letter(left, right):
         return _shown(left), _shown(right)
     if read(left, 0).roles & read(right, 0).roles or read(ours, 0).roles & read(theirs, 0).roles:
         return None
@@ -68,10 +69,17 @@ def numbers_of(paths: Iterable[Path]) -> dict[tuple[Path, str], set[int]]:
     return found
 
 
-def _by_a_letter(one: frozenset[str], other: frozenset[str]) -> bool:
-    """rel_pos_h and rel_pos_w, lora_A and lora_B: all else is said alike."""
-    own, foreign = one - other, other - one
-    return bool(one & other and own and foreign) and all(len(text) == 1 and text.isalpha() for text in own | foreign)
+def _by_a_letter(left: Path, right: Path) -> bool:
+    """rel_pos_h and rel_pos_w, lora_A and lora_B: all else is said alike, in the same places."""
+    one, other = (list(chain.from_iterable(map(_pieces, path))) for path in (left, right))
+    apart = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
+    return len(one) == len(other) > len(apart) > 0 and all(
+        len(text) == 1 and text.isalpha() for pair in apart for text in pair
+    )
+
+
+def _pieces(segment: str) -> list[str]:
+    return segment.lower().split("_")
 
 
 def _words(path: Path) -> frozenset[str]:
@@ -79,7 +87,7 @@ def _words(path: Path) -> frozenset[str]:
 
 
 def _plain(path: Path) -> frozenset[str]:
-    return frozenset(word for segment in path for word in segment.lower().split("_"))
+    return frozenset(chain.from_iterable(map(_pieces, path)))
 
 
 def _shown(path: Path) -> str:
