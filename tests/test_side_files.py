@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from inspector import open_checkpoint
-from inspector.architectures.targets import read_keys
+from inspector.architectures.targets import parse_target
 from inspector.architectures.user_code import check_source, parse_factory
 from inspector.cam.inputs.picture import open_picture
 from inspector.checkpoint.source import PathSource
@@ -38,6 +38,10 @@ READERS: dict[str, Callable[[Path], object]] = {
     "model code": lambda path: check_source(parse_factory(f"code:{path.name}:build"), path.parent),
     "adapter config": lambda path: read_adapter_config(path.parent / "adapter_model.safetensors"),
 }
+
+
+def read_keys(path: str) -> tuple[str, ...]:
+    return tuple(tensor.name for tensor in parse_target(f"keys:{path}").tensors)
 
 
 def _fifo(path: Path) -> None:
@@ -296,6 +300,10 @@ _NO_PATHS = {
     ("cam/sweeping/held.py", "self.files.open"),  # the same
     ("evaluate/parts.py", "store.load"),  # results of a store
     ("readers/hub/folder.py", "self._ahead.open"),  # a file of the hub
+    ("readers/listed_folder.py", "listed[path].open"),  # a file at an address or in a bucket
+    ("readers/listed_folder.py", "self._ahead.open"),  # the same
+    ("readers/indexed.py", "self.index.open"),  # the same
+    ("readers/indexed.py", "index.open"),  # the same
 }
 
 

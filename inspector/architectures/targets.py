@@ -5,28 +5,25 @@ torchvision/resnet18?num_classes=1000    fixed
 timm/resnetaa50                          likewise; needs no timm, but for building it
 cifar/resnet?blocks=3&width=16,16,32,64  a family with its sizes; what is left open follows the file
 file:other.safetensors                   the names and shapes of another file
-keys:list.txt                            one name per line, no shapes
+keys:list.txt                            names, one per line or as Python prints them; shapes where they stand
 code:model.py:build?num_classes=4        what your own factory builds; running it is the caller's to allow
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from io import StringIO
-from itertools import islice
 
 from inspector.architectures.families import find_family
 from inspector.architectures.families.specs import follow_family, read_spec, target_of_family
 from inspector.architectures.following import Setting, followed, shapes_of
 from inspector.architectures.index import LIBRARIES, Entry, load_index
+from inspector.architectures.key_lists import target_of_list
 from inspector.architectures.match import shapes_for
 from inspector.architectures.suggest import suggest
 from inspector.architectures.types import ArchitectureSpec, Candidate, OptionValue, Target, TargetKind, TargetTensor
 from inspector.checkpoint.types import Checkpoint, StateDict, TensorInfo
-from inspector.errors import LimitExceeded, UnknownArchitecture, UsageError
-from inspector.limits import DEFAULT_LIMITS
+from inspector.errors import UnknownArchitecture, UsageError
 from inspector.side_files import read_text, shown_name
 from inspector.units import whole_number
 
@@ -135,7 +132,9 @@ def parse_target(
             raise UsageError("Code is not run here.", hint="Name it on the command line: --target code:model.py:build.")
         return run_code(text)
     if text.startswith("keys:"):
-        return target_of_keys(read_keys(text.removeprefix("keys:")), text)
+        path = text.removeprefix("keys:")
+        listed = read_text(path, "list of keys", hint="Write one key per line.")
+        return target_of_list(listed, text, called=shown_name(path))
     return follow_shapes(target_of(follow(parse_spec(text), candidate)), state)
 
 
@@ -240,41 +239,6 @@ def find_entry(spec: ArchitectureSpec) -> Entry:
 
 def _as_file(name: str) -> str:
     return f"A file as the target is written file:{name}." if "." in name else ""
-
-
-# What load_state_dict says when keys do not fit (torch/nn/modules/module.py). No parameter has such a name.
-_ERROR_SIGNS = ("Missing key(s)", "Unexpected key(s)", "Error(s) in loading", "size mismatch for ")
-
-
-def target_of_keys(names: tuple[str, ...], label: str) -> Target:
-    """A target of names alone. Raises UsageError for the text of a loading error, which lists something else."""
-    if any(sign in name for name in names for sign in _ERROR_SIGNS):
-        raise UsageError(
-            f"In {label} stands an error message, not a list of keys.",
-            hint="Paste the model's own names, one per line: print(*model.state_dict(), sep='\\n').",
-        )
-    return Target(
-        label=label, kind=TargetKind.KEYS, tensors=tuple(TargetTensor(name=name, shape=None) for name in names)
-    )
-
-
-def read_keys(path: str) -> tuple[str, ...]:
-    """Names from a text file ("-": standard input), one per line; blank lines and those that begin with # are skipped.
-
-    Raises ReadError when it cannot be read as text, or is too long; UsageError when it lists nothing or a name twice.
-    """
-    text = read_text(path, "list of keys", hint="Write one key per line.")
-    name, most = shown_name(path), DEFAULT_LIMITS.tensors
-    lines = (line.strip() for line in StringIO(text, newline=None) if not line.startswith("#"))
-    names = tuple(islice(filter(None, lines), most + 1))
-    if not names:
-        raise UsageError(f"{name} lists no keys.", hint="Write one key per line.")
-    if len(names) > most:
-        raise LimitExceeded(f"{name} lists more than {most:,} keys.")
-    if len(set(names)) < len(names):
-        twice = next(key for key, count in Counter(names).items() if count > 1)
-        raise UsageError(f'{name} lists "{twice[:200]}" more than once.')
-    return names
 
 
 def _positive(key: str, text: str) -> int:

@@ -86,7 +86,8 @@ class Session:
 
     def _repair(self, asked: dict[str, Any]) -> dict[str, Any]:
         """target: as a person writes it, "" for the file's own; other: path of a second file; keys: a pasted list."""
-        from inspector.architectures.targets import parse_target, target_of_checkpoint, target_of_keys
+        from inspector.architectures.key_lists import target_of_list
+        from inspector.architectures.targets import parse_target, target_of_checkpoint
         from inspector.readers import open_checkpoint
 
         opened = self._of(asked)
@@ -96,8 +97,7 @@ class Session:
             second = open_checkpoint(other)
             opened.target = target_of_checkpoint(second, f"file:{second.origin.name}")
         elif keys:
-            names = tuple(line.strip() for line in keys.splitlines() if line.strip())
-            opened.target = target_of_keys(names, "keys:pasted")
+            opened.target = target_of_list(keys, "keys:pasted", called="the pasted list")
         elif text:
             recognition = opened.inspection.recognition
             opened.target = parse_target(text, candidate=recognition.best if recognition else None, state=state)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inspector.architectures.key_lists import target_of_list
 from inspector.architectures.recognise import recognise
 from inspector.architectures.targets import (
     is_architecture,
@@ -14,7 +15,6 @@ from inspector.architectures.targets import (
     parse_target,
     target_of,
     target_of_candidate,
-    target_of_keys,
 )
 from inspector.architectures.types import TargetKind
 from inspector.checkpoint.types import Checkpoint
@@ -154,4 +154,4 @@ def test_architectures_are_told_from_files() -> None:
 )
 def test_a_loading_error_is_not_taken_for_a_list_of_keys(line: str) -> None:
     with pytest.raises(UsageError, match="an error message, not a list of keys"):
-        target_of_keys(("conv1.weight", line), "the pasted list")
+        target_of_list("\n".join(["conv1.weight", line]), "the pasted list")

@@ -123,17 +123,16 @@ def test_an_address_of_nonsense_is_no_harm(written: dict[str, str], text: str, t
 
 
 def test_more_than_an_address_holds_is_left_out() -> None:
-    from inspector.architectures.targets import target_of_keys
+    from inspector.architectures.key_lists import target_of_list
     from inspector.web.repair.choices import Answers
 
-    target = target_of_keys(("a", "b"), "the pasted list")
+    target = target_of_list("\n".join(["a", "b"]), "the pasted list")
     few = address.chosen(Answers(choose={"q:1": "a=b&c"}, accept={"cast"}), target)
     assert dict(address._pairs(few["choose"])) == {"q:1": "a=b&c"} and dict(address._pairs(few["accept"])) == {
         "cast": "1"
     }
     assert (
-        few["to"]
-        and few["to"] != address.chosen(Answers(partial=True), target_of_keys(("a",), "the pasted list"))["to"]
+        few["to"] and few["to"] != address.chosen(Answers(partial=True), target_of_list("a", "the pasted list"))["to"]
     )
     many = Answers(choose={f"q:{k}": "a" for k in range(101)}, accept={"cast"})
     assert not any(address.chosen(many, target).values())

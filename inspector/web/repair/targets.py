@@ -6,7 +6,6 @@ import streamlit as st
 
 from inspector.architectures.types import Candidate, Target
 from inspector.checkpoint.types import StateDict
-from inspector.errors import UsageError
 from inspector.web import assumptions, own_code, reports, session
 from inspector.web.explain.choices import linked_to, no_longer_linked, say_gone
 from inspector.web.session import Hand
@@ -96,12 +95,9 @@ def _of_file(other: Hand) -> Target:
 
 
 def _of_keys(text: str) -> Target:
-    from inspector.architectures.targets import target_of_keys
+    from inspector.architectures.key_lists import target_of_list
 
-    names = dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())
-    if not names:
-        raise UsageError("There is no name in the list.", hint="Paste one key per line.")
-    return target_of_keys(tuple(names), "the pasted list")
+    return target_of_list(text, "the pasted list")
 
 
 def confirm_assumed(target: Target) -> Target:

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from inspector import make_report, open_checkpoint, report_html
-from inspector.architectures.targets import target_of_keys
+from inspector.architectures.key_lists import target_of_list
 from inspector.file_report.report import FileReport, TensorFacts, TensorNumbers
 from inspector.findings import Finding, Severity
 from inspector.params.report import ModuleCount
@@ -242,7 +242,7 @@ def test_of_a_file_cut_short_no_proof_is_said_to_fail(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [1.0, -1.0])
 def test_a_proof_that_fails_is_said_beside_how_the_names_fit(tmp_path: Path, value: float) -> None:
     path = write_safetensors(tmp_path / "a.safetensors", {"module.bn.running_var": np.full(4, value, np.float32)})
-    report = make_report(open_checkpoint(path), target=target_of_keys(("bn.running_var",), "the list"))
+    report = make_report(open_checkpoint(path), target=target_of_list("bn.running_var", "the list"))
     page = report_html(report)
     assert report.repair is not None and "As it is: " not in page
     failed = any(proof.passed is False for proof in report.repair.proofs)
@@ -252,7 +252,7 @@ def test_a_proof_that_fails_is_said_beside_how_the_names_fit(tmp_path: Path, val
 
 def test_what_keeps_a_file_from_loading_is_no_error_beside_no_error(tmp_path: Path) -> None:
     path = write_safetensors(tmp_path / "a.safetensors", {"fc.weight": np.ones((2, 2), np.float32)})
-    report = make_report(open_checkpoint(path), target=target_of_keys(("other.a", "other.b"), "the list"))
+    report = make_report(open_checkpoint(path), target=target_of_list("other.a\nother.b", "the list"))
     page = report_html(report)
     assert report.repair is not None and {f.severity for f in report.repair.findings} >= {Severity.ERROR}
     assert "No error" in page and '<span class="tone">Error</span>' not in page
