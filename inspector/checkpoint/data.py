@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.floats import float8_table
+from inspector.checkpoint.inflating import inflated
 from inspector.checkpoint.layout import PACKED, is_contiguous, packed_shape, span_of, why_unreadable
 from inspector.checkpoint.source import read_into
 from inspector.checkpoint.types import Checkpoint, Storage, TensorInfo
@@ -147,18 +148,18 @@ def _inflate(checkpoint: Checkpoint, storage: Storage, start: int, nbytes: int) 
     at, end = storage.offset or 0, (storage.offset or 0) + (storage.deflated_nbytes or 0)
     made: list[bytes] = []
     try:
-        while left > 0 and not inflater.eof:
-            packed = inflater.unconsumed_tail
+        while left > 0 and not inflater.eof and at < end:
+            packed = checkpoint.source.read(at, min(1 << 20, end - at))
+            at += len(packed)
             if not packed:
-                packed = checkpoint.source.read(at, min(1 << 20, end - at))
-                at += len(packed)
-                if not packed:
+                break
+            for part in inflated(inflater, packed, 1 << 22):
+                kept = part[skip : skip + left]
+                skip -= min(skip, len(part))
+                left -= len(kept)
+                made.append(kept)
+                if left <= 0:
                     break
-            part = inflater.decompress(packed, min(skip + left, 1 << 22))
-            kept = part[skip:]
-            skip -= min(skip, len(part))
-            left -= len(kept)
-            made.append(kept)
     except zlib.error as error:
         raise CorruptFile(f"Storage {storage.id} of {checkpoint.origin.name} cannot be inflated: {error}.") from error
     if left > 0:

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
 
+from inspector.checkpoint.inflating import inflated
+
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
@@ -135,14 +137,10 @@ def _of_chunk(file: BinaryIO, length: int, inflate: zlib._Decompress) -> Iterato
         if not data:
             return
         length -= len(data)
-        while data:
-            try:
-                out = inflate.decompress(data, 1 << 22)
-            except zlib.error as error:
-                raise OSError("broken data stream when reading image file") from error
-            data = inflate.unconsumed_tail
-            if out:
-                yield out
+        try:
+            yield from inflated(inflate, data, 1 << 22)
+        except zlib.error as error:
+            raise OSError("broken data stream when reading image file") from error
 
 
 def _unfiltered(

@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 
+from inspector.checkpoint.inflating import inflated
 from inspector.checkpoint.source import ByteSource, is_distant
 from inspector.errors import RefusedContent
 from inspector.readers.archives.zip_directory import Directory
@@ -193,14 +194,14 @@ def _sum_holds(source: ByteSource, member: Member) -> bool:
     total, left = 0, member.nbytes + 1
     for place in range(at, at + member.packed_nbytes, _CHUNK_NBYTES):
         data = source.read(place, min(_CHUNK_NBYTES, at + member.packed_nbytes - place))
-        while data and left > 0:
-            try:
-                part = inflater.decompress(data, min(left, _CHUNK_NBYTES)) if inflater else data
-            except zlib.error:
-                return True
-            data = inflater.unconsumed_tail if inflater else b""
-            total = zlib.crc32(part, total)
-            left -= len(part)
-            if not part:
-                break
+        try:
+            for part in inflated(inflater, data, _CHUNK_NBYTES) if inflater else (data,):
+                total = zlib.crc32(part[:left], total)
+                left -= len(part)
+                if left <= 0:
+                    break
+        except zlib.error:
+            return True
+        if left <= 0:
+            break
     return total == member.crc
