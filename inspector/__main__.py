@@ -11,14 +11,18 @@ def main() -> None:
         from inspector.textconv import run
 
         sys.exit(run(words[1]))
-    try:
-        from inspector.cli.main import main as main_
+    from inspector.cli.signals import code_of, signals_raised
 
-        main_()
-    except KeyboardInterrupt:
+    try:
+        # Loading the commands takes longer than some of them.
+        with signals_raised():
+            from inspector.cli.main import main as main_
+
+            main_()
+    except KeyboardInterrupt as interrupt:
         # Before the first command could take it.
         print("Stopped.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(code_of(interrupt))
 
 
 # Processes that a scan starts import this module again.

@@ -133,7 +133,8 @@ def _opened(folder: PartFolder, spilled: Path, threads: int, memory: str) -> tup
         try:
             with explained(f"Reading the catalogue {folder.shown}"):
                 parts = folder.parts(whole=whole)
-                if not parts.rows:
+                # An audit that found no file leaves its run alone.
+                if not parts.rows and (not parts.runs or parts.damaged or parts.older):
                     raise _nothing(folder, parts)
                 absent = make_views(connection, folder, parts).absent
                 _close(connection, folder, parts, spilled)

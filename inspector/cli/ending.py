@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from types import FrameType
 from typing import IO, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from inspector.cli.signals import code_of
 from inspector.errors import ExportError, ModelError, UsageError
 from inspector.render.visible import one_line
 from inspector.side_files import reason_of
 from inspector.units import shorten_middle
 
 # As shells say it: 128 and the signal's number.
-STOPPED = 130
 UNREAD = 141
-_SIGNALLED = 128
-# `timeout` sends its signal twice; the second one must not cut the cleaning short.
-_SECONDS_APART = 5.0
 _MOST_CHARACTERS = 3_000
 _STDOUT, _STDERR = 1, 2
-
-
-class Signalled(KeyboardInterrupt):
-    """A signal that ends the program, as an exception: every `finally` runs, so nothing half written stays."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class Ended(Exception):
@@ -86,34 +72,6 @@ def _ended_by_signals() -> Iterator[None]:
         yield
     except KeyboardInterrupt as interrupt:
         raise Ended(code_of(interrupt)) from interrupt
-
-
-def code_of(interrupt: KeyboardInterrupt) -> int:
-    """128 + N for signal N, 130 for Ctrl-C."""
-    return _SIGNALLED + interrupt.number if isinstance(interrupt, Signalled) else STOPPED
-
-
-@contextmanager
-def signals_raised() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what runs inside as Ctrl-C does. What is ignored (nohup) stays so."""
-    last = -_SECONDS_APART
-
-    def end(number: int, frame: FrameType | None) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= _SECONDS_APART:
-            last = now
-            raise Signalled(number)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
 
 
 # Undone before anything of ours is printed.

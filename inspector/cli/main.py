@@ -22,7 +22,6 @@ from inspector.cli.convert import convert
 from inspector.cli.diagnose import diagnose
 from inspector.cli.diff import diff
 from inspector.cli.ending import (
-    STOPPED,
     UNREAD,
     USAGE_PROBLEM,
     Command,
@@ -30,11 +29,9 @@ from inspector.cli.ending import (
     Group,
     Unread,
     check_streams,
-    code_of,
     complain,
     flush,
     restore_output,
-    signals_raised,
 )
 from inspector.cli.evaluate import evaluate
 from inspector.cli.events import events
@@ -52,6 +49,7 @@ from inspector.cli.repair import repair
 from inspector.cli.report import report
 from inspector.cli.run import run_
 from inspector.cli.scan import scan
+from inspector.cli.signals import STOPPED, code_of, signals_raised
 from inspector.cli.stats import stats
 from inspector.cli.surgery import surgery
 from inspector.cli.tensorboard import tensorboard

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
+from inspector.errors import InspectorError
 from inspector.readers.folders.sharded.layout import shard_name
 from inspector.remote.ranged import RangedSource
 
@@ -62,7 +63,11 @@ class Ahead(Generic[Source]):
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inspector-shards")
             pool = self._pool
-        pool.submit(self._source(path).warm)
+        try:
+            source = self._source(path)
+        except InspectorError:
+            return  # Of this one alone, and said where it is opened itself.
+        pool.submit(source.warm)
 
 
 def _is_shard(path: str) -> bool:

@@ -9,6 +9,7 @@ from inspector.lint.report import CheckReport
 from inspector.render.json import as_json, fields_of
 from inspector.render.visible import one_line
 from inspector.render.workflow import unobeyed
+from inspector.survey.kinds import FILE_CHANGED
 from inspector.survey.report import RowKind
 from inspector.units import counted, human_bytes
 
@@ -57,15 +58,28 @@ def headline(report: CheckReport) -> str:
     if report.muted:
         by = f" (settings: {one_line(report.settings)})" if report.settings else ""
         aside.append(f"{report.muted:,} ignored or not selected{by}")
-    depth = "Headers only, no numbers were read."
-    if not report.headers:
-        most = report.weights_up_to
-        depth = "Numbers were read." if most is None else f"Numbers of files up to {human_bytes(most)} were read."
     verdict = f"Fails: something is at or above {report.fail_on.value}."
     if not report.failed:
         verdict = f"Passes: nothing is at or above {report.fail_on.value}."
     found = "; ".join([", ".join(counts) or "no findings", *aside])
-    return f"{', '.join(kinds)} in {report.seconds:.1f} s: {found}. {depth} {verdict} Nothing in them was executed."
+    end = f"{_depth(report)} {verdict} Nothing in them was executed."
+    return f"{', '.join(kinds)} in {report.seconds:.1f} s: {found}. {end}"
+
+
+def _depth(report: CheckReport) -> str:
+    """Whether numbers were read. Those of a file that changed meanwhile are of no one content, and not kept."""
+    if report.headers:
+        return "Headers only, no numbers were read."
+    read = [file for file in report.files if file.kind is RowKind.CHECKPOINT]
+    changed = sum(any(one.id == FILE_CHANGED.id for one in file.findings) for file in read)
+    if not read:
+        return "No numbers were read."
+    unkept = f"What was read of {counted(changed, 'checkpoint')} that changed meanwhile does not count."
+    if changed == len(read):
+        return unkept
+    most = report.weights_up_to
+    depth = "Numbers were read." if most is None else f"Numbers of files up to {human_bytes(most)} were read."
+    return f"{depth} {unkept}" if changed else depth
 
 
 def check_json(report: CheckReport) -> str:

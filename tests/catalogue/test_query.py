@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.cli.ending import signals_raised
 from inspector.cli.main import run
+from inspector.cli.signals import signals_raised
 from inspector.errors import MissingLibrary
 from inspector.installed import install_line
 from tests.catalogue.zoo import make_zoo
@@ -171,6 +171,19 @@ def test_without_a_catalogue_or_a_store_it_says_how_to_make_one(
 ) -> None:
     assert run(["query", str(tmp_path)]) == 2
     assert "There is no catalogue in" in capsys.readouterr().err
+
+
+def test_an_audit_that_found_no_file_has_an_empty_catalogue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "models").mkdir()
+    store = str(tmp_path / "store")
+    assert run(["audit", str(tmp_path / "models"), "--store", store]) == 0
+    capsys.readouterr()
+    for words in (["select path from files"], ["--duplicates", "files"], ["--duplicates", "tensors"], ["--trunks"]):
+        assert run(["query", store, *words, "--format", "json"]) == 0
+        said = capsys.readouterr()
+        assert (json.loads(said.out), said.err) == ([], "")
+    assert run(["query", store]) == 0
+    assert "files" in capsys.readouterr().out
     assert run(["query", str(tmp_path / "none")]) == 2
     assert "is no folder" in capsys.readouterr().err
 

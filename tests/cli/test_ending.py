@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import save_file
 from typer.core import TyperGroup
 
-from inspector.cli.ending import Signalled
 from inspector.cli.main import run
+from inspector.cli.signals import Signalled
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and devices")
@@ -206,9 +206,10 @@ def test_a_signal_before_the_command_begins_has_its_own_code(
     assert capsys.readouterr().err == "Stopped.\n"
 
 
-def test_an_interrupt_while_the_commands_are_loaded_is_a_word(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_commands_are_loaded_is_a_word(folder: Path, number: signal.Signals) -> None:
     (folder / "late" / "typer").mkdir(parents=True)
-    (folder / "late" / "typer" / "__init__.py").write_text("import signal; signal.raise_signal(signal.SIGINT)\n")
+    (folder / "late" / "typer" / "__init__.py").write_text(f"import signal; signal.raise_signal({int(number)})\n")
     code = f"import sys; sys.path[:0] = [{str(folder / 'late')!r}]; from inspector.__main__ import main; main()"
     process = subprocess.run(
         [sys.executable, "-c", code],
@@ -220,4 +221,4 @@ def test_an_interrupt_while_the_commands_are_loaded_is_a_word(folder: Path) -> N
         check=False,
     )
     shutil.rmtree(folder / "late")
-    assert process.stderr == "Stopped.\n" and process.returncode in (130, -signal.SIGINT)
+    assert process.stderr == "Stopped.\n" and process.returncode in (128 + number, -signal.SIGINT)

@@ -18,6 +18,7 @@ from inspector.lint import audit as auditing
 from inspector.lint.audit import audit, merge_parts
 from inspector.lint.check import check
 from inspector.lint.report import CheckReport
+from inspector.render.checked import headline
 from inspector.survey import row as rows
 from inspector.survey.survey import How
 from inspector.sweep.store import open_store
@@ -216,6 +217,25 @@ def test_a_file_that_went_is_told_as_such(tmp_path: Path, monkeypatch: pytest.Mo
     before_reading(monkeypatch, fleet / "net.safetensors", deleted)
     (found,) = audit(request, How(jobs=1, store=open_store(str(tmp_path / "s")))).report.files
     assert [one.says for one in found.findings] == ["It was listed, and is not there any more."]
+
+
+def test_numbers_that_are_not_kept_are_not_said_to_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = tmp_path / "fleet"
+    fleet.mkdir()
+    write(fleet / "net.safetensors", sick=False)
+    request = request_of(fleet, base=fleet)
+    how = How(jobs=1, store=open_store(str(tmp_path / "s")))
+    unkept = "What was read of 1 checkpoint that changed meanwhile does not count."
+    with monkeypatch.context() as patched:
+        after_its_header(patched, fleet / "net.safetensors", rewritten)
+        said = headline(audit(request, how).report)
+    assert f" {unkept} Passes" in said and "umbers were read" not in said
+    tensor_file(fleet / "well.safetensors", _WELL)
+    with monkeypatch.context() as patched:
+        after_its_header(patched, fleet / "net.safetensors", rewritten)
+        said = headline(audit(request, how).report)
+    assert f"Numbers were read. {unkept}" in said
+    assert unkept not in headline(check(request).report)
 
 
 def test_workers_of_their_own_meet_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

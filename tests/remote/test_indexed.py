@@ -144,6 +144,35 @@ def test_a_shard_that_is_gone_is_a_finding_and_is_read_when_it_is_there(server: 
     assert not [one for one in again.findings if one.severity.value == "error"]
 
 
+@pytest.mark.parametrize("headers", [False, True])
+@pytest.mark.parametrize("gone", SHARDS)
+def test_a_shard_that_is_gone_costs_itself_alone(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], gone: str, headers: bool
+) -> None:
+    """The beginnings of the next shards are fetched while one is read: what is not there is told of its own row."""
+    del server.files[f"/m%20a/{gone}"]
+    address = f"{server.base}/m%20a/{INDEX}"
+    (report,) = audited(tmp_path / "s", address, headers=headers)
+    (lost,) = [one for one in report.findings if one.id == "unreadable-shard"]
+    assert lost.says.startswith(
+        f"1 shard is unreadable: {gone} ({gone} cannot be fetched: the server answers 404 Not Found), and with it 2 of "
+        "6 tensors, first "
+    )
+    assert run(["open", address]) in (0, 1)
+    assert "1 shard is unreadable" in capsys.readouterr().out
+    sick = gone != SHARDS[1] and not headers
+    assert ("non-finite" in [one.id for one in report.findings]) == sick
+
+
+def test_shards_that_are_all_gone_are_told_with_advice_that_fits(server: Server, tmp_path: Path) -> None:
+    for name in SHARDS:
+        del server.files[f"/m%20a/{name}"]
+    (report,) = audited(tmp_path / "s", f"{server.base}/m%20a/{INDEX}")
+    (only,) = report.findings
+    assert f"first {SHARDS[0]} cannot be fetched: the server answers 404 Not Found. Check the address." in only.says
+    assert ".." not in only.says and "same folder" not in only.says
+
+
 def test_a_shard_that_fails_while_it_is_read_is_said_and_not_kept(server: Server, tmp_path: Path) -> None:
     """Listed, and then refused: what a server would not send now it may send tomorrow."""
     path, asked = f"/m%20a/{SHARDS[1]}", []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inspector.checkpoint.types import Checkpoint, TensorInfo
+from inspector.errors import ReadError
 from inspector.findings import Finding, FindingKind, Severity
 from inspector.readers.folder import Folder
 from inspector.readers.folders.sharded.layout import ShardIndex, families, gaps, shard_name
@@ -42,7 +43,7 @@ class Shards:
     opened: list[tuple[str, Checkpoint]] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
     outside: dict[str, int] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, ReadError] = field(default_factory=dict)
     holders: dict[str, list[int]] = field(default_factory=dict)
 
 
@@ -73,7 +74,7 @@ def _lost(shards: Shards, index: ShardIndex) -> list[Finding]:
         gone = [key for key, file in index.weight_map.items() if file in set(files) and key not in shards.holders]
         whole = counted(len(index.weight_map), "tensor")
         share = f", and with {'it' if len(files) == 1 else 'them'} {len(gone):,} of {whole}" if index.name else ""
-        why = f" ({shards.unreadable[files[0]][:200]})" if kind is UNREADABLE_SHARD else ""
+        why = f" ({shards.unreadable[files[0]].says[:200].rstrip('.')})" if kind is UNREADABLE_SHARD else ""
         found.append(
             kind.found(
                 f"{counted(len(files), 'shard')} {'is' if len(files) == 1 else 'are'} {what}: {_names(files)}{why}"

@@ -74,11 +74,13 @@ def read_sharded(peek: FolderPeek, index: ShardIndex) -> Checkpoint:
     """One checkpoint of the index's files in the folder. Raises CorruptFile when none of them can be read."""
     shards = _open_shards(peek, index)
     if not shards.opened:
-        first = next(iter([*shards.unreadable.values(), *shards.missing, *shards.outside]), "none is named")
+        refused = next(iter(shards.unreadable.values()), None)
+        lost = next(iter([*shards.missing, *shards.outside]), "none is named")
+        first = lost[:300] if refused is None else refused.says[:300].rstrip(".")
         raise CorruptFile(
             f"{peek.folder.name}: none of the {counted(len(index.files), 'file')} that "
-            f"{index.name or 'the shards'} names can be read, first {str(first)[:300]}.",
-            hint="Put the shards into the same folder as the index.",
+            f"{index.name or 'the shards'} names can be read, first {first}.",
+            hint="Put the shards into the same folder as the index." if refused is None else refused.hint,
         )
     joined = join(shards.opened, name=peek.folder.name)
     chosen, everything, ordered = _merge(shards, joined.tensors, index)
@@ -94,7 +96,7 @@ def read_sharded(peek: FolderPeek, index: ShardIndex) -> Checkpoint:
         for path, n in shards.missing.items()
     ]
     parts += [
-        Part(name=path, nbytes=peek.folder.size_of(path) or 0, says=f"cannot be read: {why[:200]}", opened=False)
+        Part(name=path, nbytes=peek.folder.size_of(path) or 0, says=f"cannot be read: {why.says[:200]}", opened=False)
         for path, why in shards.unreadable.items()
     ]
     if index.name:
@@ -130,7 +132,7 @@ def _open_shards(peek: FolderPeek, index: ShardIndex) -> Shards:
         try:
             checkpoint = peek.open_inner(path)
         except ReadError as error:
-            shards.unreadable[path] = error.says
+            shards.unreadable[path] = error
             continue
         tensors += len(checkpoint.tensors)
         if tensors > peek.limits.tensors:
