@@ -242,6 +242,10 @@ def _loading(inspection: Inspection, state: StateDict) -> Answer:
         says = "Not checked: no known architecture to load it into."
         return Answer(topic=Topic.LOADING, says=says, severity=None)
     why = next((why for question, why in inspection.skipped if question == Question.KEYS), "Not checked.")
+    if Question.KEYS.value in inspection.untried:
+        # What is missing here is no fault of the file's.
+        says = f"Fails as it is: {first}The names were not tried here: {why}" if first else f"Not tried here: {why}"
+        return Answer(topic=Topic.LOADING, says=says, severity=plain.severity if first else None)
     return Answer(topic=Topic.LOADING, says=f"{first}{why}", severity=Severity.ERROR)
 
 
