@@ -372,7 +372,9 @@ def _left(inspection: Inspection) -> str:
     if health is None and told is not None:
         rest = f", {counted(told.left, 'tensor')} not at all" if told.left else ""
         verb = "was" if told.tensors == 1 else "were"
-        says = f"{counted(told.tensors, 'tensor')} {verb} looked at for NaN and infinity alone{rest}"
+        says = (
+            f"{counted(told.tensors, 'tensor')} {verb} looked at for NaN, infinity and negative variances alone{rest}"
+        )
         return says if told.tensors else _NOT_READ
     if health is None:
         return _NOT_READ if checkpoint.weights is not None else ""

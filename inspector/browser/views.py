@@ -34,7 +34,10 @@ _MOST_CODE = 100_000
 
 @dataclass
 class Opened:
-    """A file in hand, and what was asked of it already. untried: why there are no keys, where the page lacks something."""
+    """A file in hand, and what was asked of it already.
+
+    untried: why there are no keys, where the page lacks something.
+    """
 
     checkpoint: Checkpoint
     inspection: Inspection

@@ -1,6 +1,6 @@
 // The page: what was dropped goes to the worker, what it answers goes to its place.
 import { Client } from "./client.js";
-import { chosen, dropped } from "./drop.js";
+import { chosen, dropped, notesOf } from "./drop.js";
 import { folderView } from "./folder.js";
 import { element, fill } from "./render.js";
 import { offer, save } from "./save.js";
@@ -92,7 +92,7 @@ async function asked(what, asks) {
 }
 
 async function take(given) {
-  const { files, folder, renamed = [], left = 0 } = given;
+  const { files, folder } = given;
   if (!files.length) return;
   last = given;
   const mine = ++visit;
@@ -106,13 +106,8 @@ async function take(given) {
     return;
   }
   await openFolder(files, folder, mine);
-  const [[name, own] = []] = renamed;
-  const more = renamed.length > 1 ? `, and ${renamed.length - 1} more likewise` : "";
-  const notes = [
-    name && `Several files are called ${name}: the second is ${own} here${more}.`,
-    left && `These are ${left.toLocaleString("en")} files: the others were not taken.`,
-  ].filter(Boolean);
-  if (notes.length && mine === visit && at("said").hidden) say(...notes);
+  const [note, more] = notesOf(given);
+  if (note && mine === visit && at("said").hidden) say(note, more);
 }
 
 // member: of an archive of many files, as its row calls it.
@@ -389,10 +384,7 @@ function listen() {
     const text = at("pasted").value.trim();
     say("");
     at("explained").replaceChildren();
-    if (!text) {
-      at("explained").append(element("p", { className: "soft", textContent: "Paste it into the box first." }));
-      return;
-    }
+    if (!text) return at("explained").append("Paste it into the box first.");
     const html = await ask({ ask: "explain", text, path: hand?.path ?? "" }, "Reading it");
     if (html) fill(at("explained"), html);
   };

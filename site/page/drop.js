@@ -38,6 +38,16 @@ function distinct(files) {
   return { files: all, renamed };
 }
 
+// What is to be said of how they were taken.
+export function notesOf({ renamed = [], left = 0 }) {
+  const [[name, own] = []] = renamed;
+  const more = renamed.length > 1 ? `, and ${renamed.length - 1} more likewise` : "";
+  return [
+    name && `Several files are called ${name}: the second is ${own} here${more}.`,
+    left && `These are the first ${left.toLocaleString("en")} files: the others were not taken.`,
+  ].filter(Boolean);
+}
+
 // Whether all of it was taken.
 async function gather(entry, above, files) {
   if (files.length >= MOST_FILES) return false;
