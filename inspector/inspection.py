@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inspector.architectures.types import Recognition, Target
 from inspector.checkpoint.types import Checkpoint, StateDict
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, MissingLibrary
 from inspector.findings import Finding
 from inspector.flops.report import CostReport
 from inspector.health.report import HealthReport
@@ -58,7 +58,8 @@ class CountedNumbers:
 class Inspection:
     """The reports that were asked for; None for the others and for those in `skipped`.
 
-    skipped: (question, why) of what was asked but has no answer here. seconds: (question, wall time). state: the state
+    skipped: (question, why) of what was asked but has no answer here. untried: those of them for which a library is
+    missing here, which is nothing of the file's. seconds: (question, wall time). state: the state
     dict that somebody chose, None for the likeliest weights. counted: beside no `health`.
     """
 
@@ -71,6 +72,7 @@ class Inspection:
     health: HealthReport | None = None
     counted: CountedNumbers | None = None
     skipped: tuple[tuple[str, str], ...] = ()
+    untried: frozenset[str] = frozenset()
     seconds: tuple[tuple[str, float], ...] = ()
 
 
@@ -132,6 +134,7 @@ class _Run:
         self.costs: CostReport | None = None
         self.health: HealthReport | None = None
         self.skipped: list[tuple[str, str]] = []
+        self.untried: set[str] = set()
         self.seconds: list[tuple[str, float]] = []
 
     def ask(self, question: Question, answer: object) -> None:
@@ -144,6 +147,8 @@ class _Run:
             else:
                 answer(self.state)
         except InspectorError as error:
+            if isinstance(error, MissingLibrary):
+                self.untried.add(question.value)
             self.skipped.append((question.value, str(error)))
         self.seconds.append((question.value, time.perf_counter() - start))
 
@@ -221,5 +226,6 @@ class _Run:
             costs=self.costs,
             health=self.health,
             skipped=tuple(s for s in self.skipped if s[0] in {q.value for q in asked}),
+            untried=frozenset(self.untried & {q.value for q in asked}),
             seconds=tuple(self.seconds),
         )

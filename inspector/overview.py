@@ -242,6 +242,10 @@ def _loading(inspection: Inspection, state: StateDict) -> Answer:
         says = "Not checked: no known architecture to load it into."
         return Answer(topic=Topic.LOADING, says=says, severity=None)
     why = next((why for question, why in inspection.skipped if question == Question.KEYS), "Not checked.")
+    if Question.KEYS.value in inspection.untried:
+        # What is missing here is no fault of the file's.
+        says = f"Fails as it is: {first}The names were not tried here: {why}" if first else f"Not tried here: {why}"
+        return Answer(topic=Topic.LOADING, says=says, severity=plain.severity if first else None)
     return Answer(topic=Topic.LOADING, says=f"{first}{why}", severity=Severity.ERROR)
 
 
@@ -368,7 +372,9 @@ def _left(inspection: Inspection) -> str:
     if health is None and told is not None:
         rest = f", {counted(told.left, 'tensor')} not at all" if told.left else ""
         verb = "was" if told.tensors == 1 else "were"
-        says = f"{counted(told.tensors, 'tensor')} {verb} looked at for NaN and infinity alone{rest}"
+        says = (
+            f"{counted(told.tensors, 'tensor')} {verb} looked at for NaN, infinity and negative variances alone{rest}"
+        )
         return says if told.tensors else _NOT_READ
     if health is None:
         return _NOT_READ if checkpoint.weights is not None else ""

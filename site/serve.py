@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
-import sys
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -30,8 +30,11 @@ def server(folder: Path = DIST, port: int = 0) -> ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Shows site/dist, which `make site` builds, on this machine alone.")
+    parser.add_argument("port", type=int, nargs="?", default=8600, help="8600 without one; 0 takes any that is free")
+    port = parser.parse_args().port
     if not (DIST / "index.html").is_file():
         raise SystemExit("There is no site yet: make site")
-    made = server(port=int(sys.argv[1]) if len(sys.argv) > 1 else 8600)
+    made = server(port=port)
     print(f"http://127.0.0.1:{made.server_port}/")
     made.serve_forever()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import ReadError
@@ -71,6 +72,15 @@ def _float8_e4m3fn(bits: int) -> float:
     if exponent == 15 and fraction == 7:
         return float("nan")
     return sign * (fraction / 8 * 2.0**-6 if not exponent else (1 + fraction / 8) * 2.0 ** (exponent - 7))
+
+
+def all_values(checkpoint: Checkpoint, tensor: TensorInfo) -> Iterator[float]:
+    """Of a tensor of plain floats, one after another."""
+    from inspector.checkpoint.data import iter_chunks
+
+    decode = _DECODED.get(tensor.dtype, float)
+    for chunk in iter_chunks(checkpoint, tensor):
+        yield from map(decode, chunk.reshape(-1).tolist())
 
 
 _DECODED = {"bfloat16": _bfloat16, "float8_e5m2": _float8_e5m2, "float8_e4m3fn": _float8_e4m3fn}

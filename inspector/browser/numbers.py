@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from inspector.browser.first_values import all_values
 from inspector.browser.pieces import finding_cards
 from inspector.checkpoint.dtypes import DTYPES
 from inspector.checkpoint.layout import is_plain_float
@@ -21,6 +22,7 @@ from inspector.weights.report import TensorStatistics, ValueTable, WeightsReport
 if TYPE_CHECKING:
     from inspector.checkpoint.types import Checkpoint, TensorInfo
     from inspector.findings import Finding
+    from inspector.health.subject import Subject
 
 #: Of elements in row-major order, little-endian, of a type: how many are NaN, infinite and zero, the least and the
 #: largest of the finite ones (NaN without any), and the place of the first that is not finite, -1 without one.
@@ -133,7 +135,7 @@ class _Tally:
 def _findings(
     checkpoint: Checkpoint, measured: Sequence[TensorStatistics], skipped: Sequence[tuple[str, str]]
 ) -> tuple[tuple[Finding, ...], list[tuple[str, str]]]:
-    """What the health check says of NaN and infinity; and of which tensors it is not sure here."""
+    """What the health check says of NaN, infinity and negative variances; and of which tensors it is not sure here."""
     from inspector.health.checks.non_finite import CHECK
     from inspector.health.masks import may_be_mask, with_masks
     from inspector.health.phrases import reported
@@ -152,7 +154,28 @@ def _findings(
         unsure = [one.name for one in subject.tensors if may_be_mask(one)]
         subject = subject.without(frozenset(unsure))
     why = "It may be a mask, which holds infinity on purpose: the app looks closer."
-    return reported(CHECK.find(subject)), [(name, why) for name in unsure]
+    found = (*CHECK.find(subject), *_negative_variances(subject))
+    return reported(found), [(name, why) for name in unsure]
+
+
+def _negative_variances(subject: Subject) -> Iterator[Finding]:
+    """As the check of batch norms has it, which measures more of them than can be had here."""
+    from inspector.health.checks.norm_variance import NegativeVariance, negative_variances
+    from inspector.health.roles import Role
+
+    hits: list[NegativeVariance] = []
+    for _, tensors in subject.modules_with(Role.RUNNING_VAR):
+        parts = {one.role: one for one in tensors}
+        mean, var = parts.get(Role.RUNNING_MEAN), parts[Role.RUNNING_VAR]
+        told = var.statistics
+        if mean is None or mean.statistics is None or mean.tensor.shape != var.tensor.shape:
+            continue
+        if told is None or len(var.tensor.shape) != 1 or told.nan + told.infinite or not told.minimum < 0:
+            continue
+        negative = sum(value < 0 for value in all_values(subject.checkpoint, var.tensor))
+        hits.append(NegativeVariance(name=var.name, negative=negative, channels=told.numel, lowest=told.minimum))
+    if hits:
+        yield negative_variances(hits)
 
 
 def _table(measured: Sequence[TensorStatistics]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     from inspector.survey.report import SurveyRow
 
 
-def scan(folder: str, progress: Progress = silent, *, name: str = "", deep: Collection[str] = ()) -> dict[str, Any]:
-    """A row per file, worst first. name, deep: as `survey_of` takes them."""
+def scan(
+    folder: str, progress: Progress = silent, *, name: str = "", deep: Collection[str] = (), spent: float = 0
+) -> dict[str, Any]:
+    """A row per file, worst first. name, deep: as `survey_of` takes them. spent: seconds of tries before this one."""
     from inspector.render.survey import summary_line
 
     survey = survey_of(folder, progress, name=name, deep=deep)
+    survey = replace(survey, seconds=survey.seconds + spent)
     rows = sorted(survey.rows, key=lambda row: (-_rank(row), row.path))
     return {
         "says": own_words(summary_line(survey)),

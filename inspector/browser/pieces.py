@@ -27,6 +27,9 @@ _NAMED = 3
 _ELSEWHERE = (
     ('("With its optimizer" on the Repair page)', "(in the app, with torch)"),
     ("by `inspector run` and on the Run page", "by `inspector run` and on the app's Run page"),
+    ("pictures belong on the Explain page", "pictures belong on the app's Explain page"),
+    ("Repair page's box for code", 'box "Paste an error, or the code that loads", with the file open,'),
+    ('tick "Leave out …" on the Convert page', 'tick "A part is enough: leave out …" on the Convert page'),
 )
 #: How the app is begun, which has all packages.
 START_APP = 'In a copy of its repository: make app, or pip install ".[all]" and streamlit run app.py.'

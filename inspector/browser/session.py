@@ -40,7 +40,9 @@ class Session:
             "numbers": self._numbers,
             "json": self._json,
             "report": self._report,
-            "scan": lambda asked: others.scan(asked["folder"], self._progress, **_of_folder(asked)),
+            "scan": lambda asked: others.scan(
+                asked["folder"], self._progress, **_of_folder(asked), spent=asked.get("spent", 0)
+            ),
             "explain": lambda asked: others.explain_error(asked["text"], self._open.get(asked.get("path", ""))),
             "writers": lambda _: _writers(),
             "close": lambda asked: self._close(asked["path"]),

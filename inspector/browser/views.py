@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from inspector.browser.documents import own_target
 from inspector.browser.pieces import finding_cards, globals_table, own_words, tensor_rows
 from inspector.checkpoint.types import GlobalVerdict
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, MissingLibrary
 from inspector.file_report.make import report_of
 from inspector.graph.types import CARRIES_GRAPH
 from inspector.inspection import HEADER_QUESTIONS, inspect
@@ -34,13 +34,17 @@ _MOST_CODE = 100_000
 
 @dataclass
 class Opened:
-    """A file in hand, and what was asked of it already."""
+    """A file in hand, and what was asked of it already.
+
+    untried: why there are no keys, where the page lacks something.
+    """
 
     checkpoint: Checkpoint
     inspection: Inspection
     report: FileReport
     target: Target | None = None
     keys: KeyReport | None = None
+    untried: MissingLibrary | None = None
     accept: tuple[str, ...] = ()
     choose: dict[str, str] = field(default_factory=dict)
     partial: bool = False
@@ -167,12 +171,16 @@ def repair(opened: Opened) -> dict[str, Any]:
     from inspector.keys.diagnose import diagnose
 
     checkpoint = opened.checkpoint
+    # Of another target nothing may be written by what was found of the last one.
+    opened.keys = opened.untried = None
     try:
         target = opened.target or own_target(checkpoint, checkpoint.weights)
+        keys = diagnose(checkpoint, target, accept=opened.accept, choose=opened.choose, partial=opened.partial)
+    except MissingLibrary as error:
+        opened.untried = error
+        return _no_diagnosis(f"Not tried here: {error.says}", error.hint)
     except InspectorError as error:
-        return {"target": "", "html": f"<p>{escaped(error.says)}</p><p class=\"soft\">{escaped(error.hint)}</p>",
-                "questions": [], "accepts": [], "ready": False, "loads": False}  # fmt: skip
-    keys = diagnose(checkpoint, target, accept=opened.accept, choose=opened.choose, partial=opened.partial)
+        return _no_diagnosis(error.says, error.hint)
     opened.keys = keys
     report = report_of(replace(opened.inspection, keys=keys), spec=target.spec)
     plan = keys.plan
@@ -189,3 +197,9 @@ def repair(opened: Opened) -> dict[str, Any]:
         "ready": plan is not None and plan.complete,
         "loads": keys.loads,
     }
+
+
+def _no_diagnosis(says: str, hint: str) -> dict[str, Any]:
+    """The form for another target stays."""
+    html = f'<p>{escaped(own_words(says))}</p><p class="soft">{escaped(own_words(hint))}</p>'
+    return {"target": "", "html": html, "questions": [], "accepts": [], "ready": False, "loads": False}

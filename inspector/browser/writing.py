@@ -85,6 +85,8 @@ def _repair(opened: Opened, where: Path, writer: str, progress: Progress) -> Exp
     from inspector.exports.export import export_repaired
 
     keys, checkpoint = opened.keys, opened.checkpoint
+    if opened.untried is not None:
+        raise opened.untried
     if keys is None or keys.plan is None or not keys.plan.complete:
         raise ExportError((keys.refusal or keys.says) if keys is not None else "Nothing was diagnosed yet.")
     target = opened.target or own_target(checkpoint, checkpoint.weights)

@@ -1,6 +1,6 @@
 // The page: what was dropped goes to the worker, what it answers goes to its place.
 import { Client } from "./client.js";
-import { chosen, dropped } from "./drop.js";
+import { chosen, dropped, notesOf } from "./drop.js";
 import { folderView } from "./folder.js";
 import { element, fill } from "./render.js";
 import { offer, save } from "./save.js";
@@ -31,6 +31,7 @@ let client;
 let hand = null; // {path, answer} of the file in hand
 // What was dropped last, for after a stop.
 let last = null;
+let working = 0; // questions that somebody waits for
 let visit = 0; // a second file that is dropped while the first is read takes its place
 
 function say(text, hint = "") {
@@ -59,11 +60,26 @@ async function ask(question, what) {
   return answer.ok ? answer.value : null;
 }
 
-// The whole answer, said where it is none. asks: hands the question on, with who is told of its progress.
-async function asked(what, asks) {
-  state(`${what}…`, true);
-  const answer = await asks(progress(what));
+function rest() {
   if (client.started !== null) state("Ready. Nothing leaves this page.");
+  else if (!client.failed) state("Starting Python…");
+}
+
+// asks: hands the question on, with who is told of its progress. Python may end and begin anew meanwhile.
+async function during(what, asks) {
+  working++;
+  state(`${what}…`, true);
+  try {
+    return await asks(progress(what));
+  } finally {
+    working--;
+    if (!working) rest();
+  }
+}
+
+// The whole answer, said where it is none.
+async function asked(what, asks) {
+  const answer = await during(what, asks);
   if (answer.deep) {
     say("This file is nested more deeply than a page can follow.", "The app and the command line read it: make app, or pip install . and inspector open FILE.");
   } else if (answer.fault) {
@@ -75,18 +91,23 @@ async function asked(what, asks) {
   return answer;
 }
 
-async function take({ files, folder }) {
+async function take(given) {
+  const { files, folder } = given;
   if (!files.length) return;
-  last = { files, folder };
+  last = given;
   const mine = ++visit;
   say("");
   at("files").hidden = true;
   at("hand").hidden = true;
   at("open").classList.remove("small");
-  const place = (await client.mount(files)).value;
-  if (!place || mine !== visit) return;
-  if (files.length === 1) await openFile(`${place}/${files[0][0]}`, { mine });
-  else await openFolder(files, folder, place, mine);
+  if (files.length === 1) {
+    const place = (await client.mount(files)).value;
+    if (place && mine === visit) await openFile(`${place}/${files[0][0]}`, { mine });
+    return;
+  }
+  await openFolder(files, folder, mine);
+  const [note, more] = notesOf(given);
+  if (note && mine === visit && at("said").hidden) say(note, more);
 }
 
 // member: of an archive of many files, as its row calls it.
@@ -111,22 +132,34 @@ function showFiles(found, ways) {
   at("open").classList.add("small");
   at("files").hidden = false;
   at("hand").hidden = true;
-  folderView(at("files"), found, ways);
+  const title = found.archive ?? ways.title;
+  document.title = `${title}: Model Inspector`;
+  folderView(at("files"), found, { ...ways, title });
   return true;
 }
 
-async function openFolder(files, folder, mounted, mine) {
-  const within = (place) => (folder && place ? `${place}/${folder}` : place);
-  let here = within(mounted);
-  const mount = async () => (here = within((await client.mount(files)).value));
+async function openFolder(given, folder, mine) {
+  // Without a folder of their own they are in one that is called what they are.
+  const title = folder || `${given.length} files`;
+  const files = folder ? given : given.map(([path, file]) => [`${title}/${path}`, file]);
+  let here;
+  const mount = async () => {
+    const { value } = await client.mount(files);
+    return (here = value && `${value}/${title}`);
+  };
+  if (!(await mount()) || mine !== visit) return;
+  const begun = performance.now();
   // One checkpoint in several files (shards with their index, a saved folder) is opened as one, as the app does.
-  const whole = await client.ask({ ask: "open", path: here });
+  const whole = await during("Looking at the files", async () => {
+    const answer = await client.ask({ ask: "open", path: here });
+    if (answer.fault) await mount();
+    return answer;
+  });
   if (mine !== visit) return;
   if (whole.ok) {
     await openFile(here, { mine });
     return;
   }
-  if (whole.fault) await mount();
   // Files without a folder are what the command line calls the folder in which it is.
   const about = { name: folder ? "" : ".", deep: [] };
   const scan = async (question) => {
@@ -135,9 +168,9 @@ async function openFolder(files, folder, mounted, mine) {
     about.deep = answer.left;
     return answer.ok ? answer.value : null;
   };
-  const found = await scan({ ask: "scan" });
+  const found = await scan({ ask: "scan", spent: (performance.now() - begun) / 1000 });
   if (!found || mine !== visit) return;
-  showFiles(found, { scan, open: (path) => openFile(`${here}/${path}`) });
+  showFiles(found, { title, scan, open: (path) => openFile(`${here}/${path}`) });
 }
 
 // Tabs.
@@ -349,8 +382,9 @@ function listen() {
   };
   at("explain").onclick = async () => {
     const text = at("pasted").value.trim();
-    if (!text) return;
     say("");
+    at("explained").replaceChildren();
+    if (!text) return at("explained").append("Paste it into the box first.");
     const html = await ask({ ask: "explain", text, path: hand?.path ?? "" }, "Reading it");
     if (html) fill(at("explained"), html);
   };
@@ -364,7 +398,7 @@ function begin() {
   }
   client = new Client();
   client.addEventListener("started", () => {
-    state("Ready. Nothing leaves this page.");
+    if (!working) rest();
     document.documentElement.dataset.ready = String(client.started);
     // Not before: what it keeps lies in the browser's cache by now, and is not fetched a second time.
     if ("serviceWorker" in navigator) navigator.serviceWorker.register("./sw.js").catch(() => {});
@@ -374,7 +408,7 @@ function begin() {
     say("Python could not be started.", detail.trim().split("\n").pop());
   });
   client.addEventListener("ended", ({ detail }) => {
-    state("Starting Python…");
+    state("Starting Python…", working > 0);
     if (detail) say(detail, hand ? "What was read stays below; drop the file again to go on." : "");
     for (const button of at("tabs").children) button.disabled = true;
     hand = null;

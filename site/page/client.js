@@ -82,11 +82,14 @@ export class Client extends EventTarget {
   }
 
   // About a folder: what ends Python by its depth is told by its name, and left out of the next try. mount: makes the
-  // folder again, in a new Python, and gives its place. The answer has the place and what was left out.
+  // folder again, in a new Python, and gives its place. The answer has the place and what was left out. spent: seconds
+  // that it took before; those of the tries are added.
   async askOfFolder(question, folder, mount, progress) {
     const deep = [...(question.deep ?? [])];
+    const begun = performance.now();
     for (;;) {
-      const answer = await this.ask({ ...question, folder, deep }, progress);
+      const spent = (question.spent ?? 0) + (performance.now() - begun) / 1000;
+      const answer = await this.ask({ ...question, folder, deep, spent }, progress);
       if (!answer.deep || !answer.at || deep.includes(answer.at)) return { ...answer, folder, left: deep };
       deep.push(answer.at);
       folder = await mount();

@@ -5,9 +5,9 @@ import { offer } from "./save.js";
 const HEADS = ["Worst", "File", "What it is", "Size", "Tensors", "Parameters", "Worst finding"];
 const isNumber = (column) => (column > 2 && column < 6 ? "number" : "");
 
-// found: of a folder, or of an archive, which says its name. scan: asks about the folder, and gives the answer's value or
+// found: of a folder, or of an archive. title: what it is called. scan: asks about the folder, and gives the answer's value or
 // null. open: opens a file, by its path in the folder or archive.
-export function folderView(place, found, { scan, open }) {
+export function folderView(place, found, { title, scan, open }) {
   const rows = found.rows.map((row) => {
     const name = row.opens
       ? element("button", { type: "button", className: "link", textContent: row.shown })
@@ -32,7 +32,7 @@ export function folderView(place, found, { scan, open }) {
   const wrong = element("div");
   fill(wrong, found.findings ?? "");
   place.replaceChildren(
-    element("h1", { textContent: found.archive ?? "Files", tabIndex: -1 }),
+    element("h1", { textContent: title, tabIndex: -1 }),
     element("p", { textContent: found.says }),
     wrong,
     element("p", {}, take),

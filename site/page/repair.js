@@ -52,8 +52,22 @@ export function repairView(view, answer, { path, ask, client, write }) {
   }); // prettier-ignore
   const list = element("textarea", { rows: 6, placeholder: "conv1.weight\nbn1.weight\n…", "aria-label": "List of keys" });
   const second = element("input", { type: "file", "aria-label": "A second file" });
+  // One of them counts: the one that was changed last.
+  const emptied = element("p", { className: "soft", role: "status" });
+  const ways = [[name, "The name"], [second, "The second file"], [list, "The list of keys"]]; // prettier-ignore
+  for (const [input] of ways) {
+    const changed = () => {
+      if (!input.value) return;
+      const others = ways.filter(([other]) => other !== input && other.value);
+      for (const [other] of others) other.value = "";
+      const were = others.map(([, called]) => `${called} was taken out`).join(". ");
+      if (were) emptied.textContent = `${were}: one target counts, the one that was changed last.`;
+    };
+    input.addEventListener(input === second ? "change" : "input", changed);
+  }
   const use = element("button", { type: "button", className: "quiet", textContent: "Compare with it" });
   use.onclick = async () => {
+    emptied.textContent = "";
     Object.assign(chosen, { target: name.value.trim(), keys: list.value.trim(), other: "", accept: [], choose: {} });
     const [file] = second.files;
     if (file) {
@@ -69,6 +83,7 @@ export function repairView(view, answer, { path, ask, client, write }) {
     element("label", {}, "A network of torchvision or timm ", name),
     element("label", {}, "Or a file that loads ", second),
     element("label", {}, "Or its keys, a line each ", list),
+    emptied,
     element("p", {}, use),
   );
   const body = element("div");

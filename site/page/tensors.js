@@ -8,6 +8,7 @@ const counts = new Intl.NumberFormat("en");
 // look: asks for the first numbers of row `row` of set `set`. check: for what is wrong with any of the weights'.
 export function tensorTable(place, answer, find, look, check) {
   let shown = [];
+  let looked = -1; // the row whose first numbers stand there
   let set = answer.sets[answer.chosen];
   const choice = element("select", { "aria-label": "Which tensors" });
   answer.sets.forEach((one, number) => {
@@ -24,6 +25,7 @@ export function tensorTable(place, answer, find, look, check) {
     const told = await look(answer.sets.indexOf(set), row);
     numbers.hidden = !told;
     if (!told) return;
+    looked = row;
     const list = told.values.map((text) => element("li", {}, element("code", { textContent: text })));
     const rest = told.values.length ? told.rest : "It has no elements.";
     numbers.replaceChildren(
@@ -76,6 +78,8 @@ export function tensorTable(place, answer, find, look, check) {
       const text = `${set.names[n]} ${set.shapes[n]} ${set.types[n]}`.toLowerCase();
       if (wanted.every((word) => text.includes(word))) shown.push(n);
     }
+    // What is filtered away has no card.
+    if (!numbers.hidden && !shown.includes(looked)) numbers.hidden = true;
     let elements = 0;
     for (const n of shown) elements += set.elements[n];
     const of = shown.length === set.names.length ? "" : ` of ${counts.format(set.names.length)}`;

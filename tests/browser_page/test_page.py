@@ -6,7 +6,10 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import re
+import shutil
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,7 +182,91 @@ def test_an_archive_of_several_is_a_table_and_each_opens_from_it(page: Page, tmp
     page.wait_for_selector("text=were counted", timeout=PATIENCE)
     page.click("#tab-overview")
     shown = page.inner_text("#view")
-    assert "have not been read" not in shown and "looked at for NaN and infinity alone" in shown
+    assert "have not been read" not in shown and "looked at for NaN, infinity and negative variances alone" in shown
+
+
+def test_two_files_of_one_name_are_both_there(page: Page, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    shutil.copy(SAMPLES / "shapes_vit.safetensors", tmp_path / "a" / "small.pth")
+    shutil.copy(SAMPLES / "shapes_dp.pth.tar", tmp_path / "b" / "small.pth")
+    page.set_input_files("#file", [str(tmp_path / name / "small.pth") for name in ("a", "b")])
+    page.wait_for_selector("#files table", timeout=PATIENCE)
+    _settled(page)
+    page.wait_for_selector("#said >> text=Several files are called small.pth", timeout=PATIENCE)
+    assert page.inner_text("#files h1") == "2 files" and page.title() == "2 files: Model Inspector"
+    assert sorted(page.locator("#files tbody td:nth-child(2)").all_inner_texts()) == ["small (2).pth", "small.pth"]
+    for name, says in (("small.pth", "vit"), ("small (2).pth", "shufflenet_v2_x0_5")):
+        page.locator("#files button.link", has_text=re.compile(f"^{re.escape(name)}$")).click()
+        page.wait_for_function("name => document.getElementById('name').innerText === name", arg=name, timeout=PATIENCE)
+        _settled(page)
+        assert says in page.inner_text("#part-answers").lower()
+
+
+def test_the_target_that_was_changed_last_counts(page: Page) -> None:
+    _open(page, SAMPLES / "shapes_dp.pth.tar")
+    page.click("#tab-repair")
+    page.click("summary >> text=Another target", timeout=PATIENCE)
+    keys, name = page.get_by_label("List of keys"), page.get_by_label("Target", exact=True)
+    keys.fill("conv1.weight")
+    name.fill("torchvision/resnet18")
+    assert keys.input_value() == "" and "The list of keys was taken out" in page.inner_text("#view")
+    page.get_by_label("A second file").set_input_files(str(SAMPLES / "shapes_fp16.pth"))
+    assert name.input_value() == ""
+    name.fill("torchvision/resnet18")
+    assert page.get_by_label("A second file").input_value() == ""
+    page.click("text=Compare with it")
+    _settled(page)
+    assert "resnet18" in page.inner_text("#view section >> nth=0")
+
+
+def test_no_answer_outlives_its_question(page: Page) -> None:
+    _open(page, SAMPLES / "shapes_dp.pth.tar")
+    page.click("#tab-tensors")
+    page.click(".tensor-table .rows .name button >> nth=0", timeout=PATIENCE)
+    page.wait_for_selector(".values h2", timeout=PATIENCE)
+    page.fill("input[type=search]", "no such tensor")
+    assert page.locator(".values").is_hidden()
+    page.evaluate("document.getElementById('paste').open = true")
+    page.fill("#pasted", "RuntimeError: Invalid magic number; corrupt file?")
+    page.click("#explain")
+    page.wait_for_selector("#explained >> text=magic", timeout=PATIENCE)
+    page.fill("#pasted", "")
+    page.click("#explain")
+    assert page.inner_text("#explained") == "Paste it into the box first."
+
+
+def test_a_folder_with_a_file_too_deep_is_busy_until_its_table_stands(
+    chromium: Browser, address: str, tmp_path: Path
+) -> None:
+    """Python ends and begins anew meanwhile: it was called ready, and the seconds were those of the last try."""
+    depth = 60_000
+    (tmp_path / "deep.pth").write_bytes(b"\x80\x02" + b"]" * depth + b"a" * (depth - 1) + b".")
+    shutil.copy(SAMPLES / "shapes_dp.pth.tar", tmp_path)
+    # A page of its own: Pyodide tells the console how it ended.
+    page = chromium.new_page()
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]", timeout=PATIENCE)
+    page.evaluate("""() => {
+      const place = document.getElementById('state')
+      window.states = []
+      const note = () => window.states.push([document.documentElement.dataset.busy, place.innerText])
+      new MutationObserver(note).observe(place, {childList: true, characterData: true, subtree: true})
+    }""")
+    begun = time.monotonic()
+    page.set_input_files("#folder", str(tmp_path))
+    page.wait_for_selector("#files table", timeout=PATIENCE)
+    _settled(page)
+    took = time.monotonic() - begun
+    states = page.evaluate("window.states")
+    assert any("Starting Python" in text for _, text in states)
+    ready = [number for number, (_, text) in enumerate(states) if "Ready" in text]
+    # The folder is asked about as one checkpoint first, and then file by file.
+    assert ready[-1] == len(states) - 1 and len(ready) <= 2
+    assert all(busy == "true" for number, (busy, _) in enumerate(states) if number not in ready)
+    told = float(page.inner_text("#files p >> nth=0").partition(" in ")[2].partition(" s")[0])
+    assert took / 2 < told <= took + 0.1
+    page.close()
 
 
 def test_the_answer_is_in_sight_on_a_telephone_and_the_treemap_is_as_wide_as_the_page(page: Page) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -34,6 +35,14 @@ def test_nothing_that_is_imported_at_once_is_missing() -> None:
     assert missing == set()
     # Only what nobody asks for without torch or numba may name them at once.
     assert {line for line in foreign if not line.endswith((": torch", ": torchvision", ": numba"))} == set()
+
+
+def test_the_server_of_the_site_says_how_it_is_used() -> None:
+    script = str(ROOT / "site" / "serve.py")
+    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "port" in done.stdout
+    done = subprocess.run([sys.executable, script, "here"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
 def test_what_is_left_out_is_there() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from inspector.browser import others
 from inspector.browser.pieces import START_APP, own_words
 from inspector.browser.session import Session
 from inspector.cli.main import run
-from inspector.errors import MissingLibrary
+from inspector.errors import MissingLibrary, UnknownArchitecture
 from inspector.graph.boxes import drawn
 from inspector.graph.sources import graph_of
 from inspector.installed import install_line
@@ -186,6 +187,86 @@ def test_the_numbers_are_judged_as_the_health_check_judges_them(tmp_path: Path) 
     assert all(says.split(" among ")[0] in html["html"] for says, html in zip(right, told["findings"], strict=True))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_a_negative_variance_is_found_as_the_health_check_finds_it(dtype: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from inspector.health.examine import examine
+
+    kind = getattr(torch, dtype)
+    state: dict[str, Any] = {"conv.weight": torch.randn(4, 3, 3, 3)}
+    for name, var in (("a", [1.0, -1, 2, -0.5]), ("b", [1.0, 1, 2, 3]), ("c", [1.0, -3]), ("d", [-1.0, float("nan")])):
+        state |= {f"{name}.weight": torch.ones(len(var)), f"{name}.bias": torch.zeros(len(var))}
+        state |= {
+            f"{name}.running_mean": torch.ones(len(var)).to(kind),
+            f"{name}.running_var": torch.tensor(var).to(kind),
+        }
+    # No batch norm: nothing is subtracted.
+    state["e.running_var"] = torch.tensor([-2.0])
+    path = str(tmp_path / "negative.pth")
+    torch.save(state, path)
+    made = Session(count=_counted)
+    _value(made, ask="open", path=path)
+    told = _value(made, ask="numbers", path=path)
+    [right] = [one for one in examine(open_checkpoint(path)).findings if one.id == "norm-variance-negative"]
+    assert right.says.startswith("3 of 6 channels of a.running_var, c.running_var have a negative running variance")
+    [found] = [one for one in told["findings"] if "norm-variance-negative" in one["html"]]
+    assert right.says in found["html"] and right.remedy in found["html"] and found["find"] == "a.running_var"
+    # It is on the Overview from then on.
+    assert any(right.says in one["html"] for one in told["overview"]["findings"])
+
+
+def test_what_the_page_lacks_is_no_verdict_on_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks = MissingLibrary("This needs NumPy (sums), which a browser page does not have.", hint="The app does it.")
+
+    def refused(*_: object, **__: object) -> None:
+        raise lacks
+
+    monkeypatch.setattr("inspector.keys.diagnose.diagnose", refused)
+    made, path = Session(), str(SAMPLES / "shapes_fp16.pth")
+    told = _value(made, ask="open", path=path)
+    row = told["answers"].split('<div class="answer ')[1 + told["topics"].index("loading")]
+    assert "Not tried here: This needs NumPy (sums)" in row and "Fails" not in row and "error" not in row
+    # The form for another target stays, and nothing is written.
+    shown = _value(made, ask="repair", path=path)
+    assert "Not tried here: This needs NumPy (sums)" in shown["html"] and not shown["ready"]
+    asked = {"ask": "write", "path": path, "kind": "repair", "folder": str(tmp_path), "writer": "safetensors"}
+    assert _ask(made, **asked)["says"] == lacks.says
+    monkeypatch.undo()
+    assert _value(made, ask="repair", path=path)["ready"]
+
+
+def test_nothing_is_written_by_what_was_found_for_another_target(tmp_path: Path) -> None:
+    made = Session()
+    _value(made, ask="open", path=WRAPPED)
+    assert _value(made, ask="repair", path=WRAPPED)["ready"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("inspector.browser.views.own_target", _no_target)
+        assert not _value(made, ask="repair", path=WRAPPED)["ready"]
+    asked = {"ask": "write", "path": WRAPPED, "kind": "repair", "folder": str(tmp_path), "writer": "safetensors"}
+    assert _ask(made, **asked)["says"] == "Nothing was diagnosed yet."
+
+
+def _no_target(*_: object) -> None:
+    raise UnknownArchitecture("There is none.")
+
+
+def test_a_table_says_how_long_all_its_tries_took(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "a.pth").write_bytes((SAMPLES / "truncated.pth").read_bytes())
+    says = _value(session, ask="scan", folder=str(tmp_path), spent=8000)["says"]
+    assert 8000 <= float(says.partition(" in ")[2].partition(" s;")[0]) < 8100
+
+
+def test_advice_points_at_what_the_page_has() -> None:
+    model = "model = Net()\nck = torch.load('a.pth')\nmodel.load_state_dict(ck, strict=False)\nmodel.eval()\n"
+    html = others.explain_error(model, None)
+    assert "The box &quot;Paste an error, or the code that loads&quot;" in html.replace('"', "&quot;")
+    assert "box for code" not in html
+    words = own_words("Fetch it again, or pass --salvage to write what is whole.")
+    label = salvage_label(2)
+    quoted = words.partition('"')[2].partition(" …")[0]
+    assert quoted and label.startswith(quoted)
+
+
 def test_an_archive_of_several_has_a_row_for_each_as_in_the_app(tmp_path: Path) -> None:
     """By what the app's Files page says of the same archive."""
     path = tmp_path / "several.zip"
@@ -254,8 +335,8 @@ def test_what_was_counted_is_not_called_unread_afterwards(tmp_path: Path) -> Non
     assert "the numbers have not been read" in before["answers"] and "Not read: 3 tensors." in before["about"]
     after = _value(made, ask="numbers", path=path)["overview"]
     assert (
-        "1 error, no warning so far; 1 tensor was looked at for NaN and infinity alone, 1 tensor not at all."
-        in (after["answers"])
+        "1 error, no warning so far; 1 tensor was looked at for NaN, infinity and negative variances alone, 1 tensor "
+        "not at all." in after["answers"]
     )
     assert "Not read" not in after["about"] and "Counted in 1 tensor: NaN, infinite, zero" in after["about"]
     [finding] = [one for one in after["findings"] if "non-finite" in one["html"]]

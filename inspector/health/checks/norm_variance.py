@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,16 @@ Hits = list[tuple[BatchNorm, NDArray[np.intp]]]
 Mask = NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NegativeVariance:
+    """A norm's running variance of which so many channels are negative. name: the tensor's in the state dict."""
+
+    name: str
+    negative: int
+    channels: int
+    lowest: float
+
+
 def _find(subject: Subject) -> Iterator[Finding]:
     norms = [norm for norm in batch_norms(subject) if np.all(np.isfinite(norm.var))]
     yield from _negative(norms)
@@ -34,14 +45,29 @@ def _find(subject: Subject) -> Iterator[Finding]:
 
 
 def _negative(norms: list[BatchNorm]) -> Iterator[Finding]:
-    hits = [(norm, np.flatnonzero(norm.var < 0)) for norm in norms if np.any(norm.var < 0)]
-    if not hits:
-        return
-    lowest = min(float(norm.var.min()) for norm, _ in hits)
-    yield NEGATIVE.found(
-        f"{_where(hits)} of {_names(hits)} have a negative running variance, down to {lowest:.4g}.",
-        subjects=_subjects(hits),
-        evidence=(("channels", _channels(hits)), ("lowest", lowest), ("limit", 0.0)),
+    hits = [
+        NegativeVariance(
+            name=norm.name_of(Role.RUNNING_VAR),
+            negative=int(np.count_nonzero(norm.var < 0)),
+            channels=norm.channels,
+            lowest=float(norm.var.min()),
+        )
+        for norm in norms
+        if np.any(norm.var < 0)
+    ]
+    if hits:
+        yield negative_variances(hits)
+
+
+def negative_variances(hits: Sequence[NegativeVariance]) -> Finding:
+    """What is wrong with at least one such norm."""
+    names, lowest = tuple(one.name for one in hits), min(one.lowest for one in hits)
+    negative, channels = sum(one.negative for one in hits), sum(one.channels for one in hits)
+    return NEGATIVE.found(
+        f"{negative:,} of {counted(channels, 'channel')} of {listed(names)} have a negative running variance, down to "
+        f"{lowest:.4g}.",
+        subjects=names,
+        evidence=(("channels", negative), ("lowest", lowest), ("limit", 0.0)),
         remedy="No variance is negative: below -eps the channel answers NaN. Files written by averaging or "
         "extrapolating weights can hold such; run training batches through the network to measure them anew.",
     )
