@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,7 +50,6 @@ class Connection:
 
     def __init__(self, real: duckdb.DuckDBPyConnection) -> None:
         self._real = real
-        self._apart_from_signals = ThreadPoolExecutor(1)
 
     def execute(
         self, query: str | duckdb.Statement, parameters: Sequence[object] | Mapping[str, object] | None = None
@@ -80,20 +79,32 @@ class Connection:
 
     def close(self) -> None:
         self._real.close()
-        self._apart_from_signals.shutdown()
 
     def _apart(self, work: Callable[[], _T]) -> _T:
         if threading.current_thread() is not threading.main_thread():
             return work()
-        done = self._apart_from_signals.submit(work)
+        done: Future[_T] = Future()
+        begun, ended = threading.Event(), threading.Event()
+
+        def run() -> None:
+            begun.set()
+            try:
+                done.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised again by who waits
+                done.set_exception(error)
+            ended.set()
+
         try:
+            # The program's end waits for no daemon.
+            threading.Thread(target=run, daemon=True).start()
             # Not without an end: Windows would heed no signal.
-            while not done.done():
-                wait([done], timeout=_SECONDS)
+            while not ended.wait(_SECONDS):
+                pass
         except BaseException:
-            while not done.done():
+            # It may have come while the thread was started.
+            begun.wait(1)
+            while begun.is_set() and not ended.wait(_SECONDS):
                 self._real.interrupt()
-                wait([done], timeout=_SECONDS)
             raise
         return done.result()
 
