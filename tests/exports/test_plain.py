@@ -74,7 +74,10 @@ def without_torch(jobs: list[dict[str, object]], folder: Path) -> list[dict]:
 def _net(name: str) -> dict[str, torch.Tensor]:
     if name == "fused":
         chance = torch.Generator().manual_seed(0)
-        return {n: torch.rand(s, generator=chance) + 0.1 if s else torch.tensor(70 + len(n)) for n, s in FUSED.items()}
+        return {
+            n: torch.rand(s, generator=chance) + (0.1 if len(s) < 2 else -0.5) if s else torch.tensor(70 + len(n))
+            for n, s in FUSED.items()
+        }
     return fingerprints(architecture_of(name), 0)
 
 

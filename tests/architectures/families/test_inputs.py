@@ -29,7 +29,9 @@ def wrapped(path: Path, target: Target) -> Checkpoint:
     """A file of the target's tensors, seeded, under "module."."""
     draw = torch.Generator().manual_seed(0)
     state = {
-        f"module.{t.name}": torch.rand(t.shape or (), generator=draw).to(getattr(torch, t.dtype or "float32"))
+        f"module.{t.name}": (torch.rand(t.shape or (), generator=draw) - (len(t.shape or ()) > 1) / 2).to(
+            getattr(torch, t.dtype or "float32")
+        )
         for t in target.tensors
     }
     torch.save(state, path)

@@ -25,7 +25,9 @@ def saved(label: str, path: Path, prefix: str = "") -> tuple[dict[str, torch.Ten
     """The model with seeded numbers, as a file; every tensor different from every other."""
     generator = torch.Generator().manual_seed(0)
     state = {
-        name: torch.rand(tensor.shape, generator=generator) if tensor.is_floating_point() else tensor
+        name: torch.rand(tensor.shape, generator=generator) - (tensor.dim() > 1) / 2
+        if tensor.is_floating_point()
+        else tensor
         for name, tensor in build_model(parse_spec(label)).state_dict().items()
     }
     torch.save({prefix + name: tensor for name, tensor in state.items()}, path)
