@@ -151,11 +151,17 @@ def _columns(module: str) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two words are one, one's plural, or the beginning of the other."""
+    """Whether two words are one, one's plural, of one meaning, or the beginning of the other."""
     if not one or not other:
         return False
     short, long = sorted((_singular(one), _singular(other)), key=len)
-    return short == long or (len(short) >= _SHORTEST_CUT and long.startswith(short))
+    if short == long:
+        return True
+    own, foreign = set(words_of(short)), set(words_of(long))
+    if own == foreign:
+        return not own & _ANY_LEVEL
+    # "layernorm" begins as "layer" and is a norm.
+    return len(short) >= _SHORTEST_CUT and long.startswith(short) and foreign == {long}
 
 
 def _singular(word: str) -> str:

@@ -93,3 +93,23 @@ def test_shapes_that_tell_the_levels_apart_are_not_asked_about(file_of, target_o
     theirs = {f"layers.{a}.blocks.{b}.weight": (4 + a, 4 + a) for a in range(2) for b in range(2)}
     report = diagnose(file_of(ours), target_of(theirs))
     assert report.plan.complete and placed_as(report) == dict(zip(theirs, ours, strict=True))
+
+
+def test_a_word_that_begins_as_anothers_and_is_known_is_not_its_beginning(file_of, target_of, placed_as):
+    """units.N.layernorm_N beside layers.N.normN: a layernorm is a norm, and no layer."""
+    cells = [(a, b) for a in range(3) for b in (1, 2, 3)]
+    ours = {f"dec.units.{a}.layernorm_{b}.{x}": (8,) for a, b in cells for x in ("weight", "bias")}
+    goal = {f"decoder.layers.{a}.norm{b}.{x}": (8,) for a, b in cells for x in ("weight", "bias")}
+    rest = {f"units.{a}.fc.weight": (8, 8) for a in range(3)}
+    ours |= {f"dec.{name}": shape for name, shape in rest.items()}
+    goal |= {f"decoder.{name.replace('units', 'layers')}": shape for name, shape in rest.items()}
+    report = diagnose(file_of(ours), target_of(goal))
+    placed = placed_as(report)
+    assert report.plan is not None
+    assert all(
+        placed.get(f"decoder.layers.{a}.norm{b}.{x}", f"dec.units.{a}.layernorm_{b}.{x}")
+        == f"dec.units.{a}.layernorm_{b}.{x}"
+        for a, b in cells
+        for x in ("weight", "bias")
+    )
+    assert "exchanged-levels" not in {use.id for use in report.plan.rules}
