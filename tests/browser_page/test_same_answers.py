@@ -19,9 +19,13 @@ MOST_DEEP = 3
 WHAT = ("open", "identify", "diagnose")
 
 
-def _natively(questions: list[dict[str, Any]]) -> list[Any]:
+def _natively(questions: list[dict[str, Any]], made: Path) -> list[Any]:
+    """Of questions about files below /work, which lie in `made`."""
     session = Session()
-    return [json.loads(session.answer(json.dumps(question))) for question in questions]
+    asked = (
+        json.dumps({**question, "path": str(made / question["path"].removeprefix("/work/"))}) for question in questions
+    )
+    return [json.loads(session.answer(text).replace(str(made), "/work")) for text in asked]
 
 
 def _about(path: str) -> list[dict[str, Any]]:
@@ -37,7 +41,7 @@ def test_samples_and_readers_fixtures_give_the_native_answers(dist: Path, made: 
     assert len(files) > 200
     questions = [question for path in files for question in _about(f"/work/{path.relative_to(made).as_posix()}")]
     theirs = ask_in_node(dist, made, questions)
-    ours = _natively([{**asked, "path": str(made / asked["path"].removeprefix("/work/"))} for asked in questions])
+    ours = _natively(questions, made)
     deep = {asked["path"] for asked, answer in zip(questions, theirs, strict=True) if answer.get("deep")}
     assert len(deep) <= MOST_DEEP, deep
     other = [a for a, one, two in zip(questions, ours, theirs, strict=True) if one != two and a["path"] not in deep]
