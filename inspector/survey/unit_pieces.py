@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from abc import abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,28 @@ class UnitItem:
     identity: Identity | None = None
 
 
-class UnitPieces(Sequence[Piece[UnitItem]]):
+class _Made(Sequence[Piece[UnitItem]]):
+    """Pieces that are made when they are asked for."""
+
+    @abstractmethod
+    def piece(self, place: int) -> Piece[UnitItem]:
+        """That at a place from 0 on."""
+
+    @overload
+    def __getitem__(self, place: int) -> Piece[UnitItem]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Piece[UnitItem], ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Piece[UnitItem] | tuple[Piece[UnitItem], ...]:
+        chosen = range(len(self))[place]
+        return self.piece(chosen) if isinstance(chosen, int) else tuple(map(self.piece, chosen))
+
+    def __iter__(self) -> Iterator[Piece[UnitItem]]:
+        return map(self.piece, range(len(self)))
+
+
+class UnitPieces(_Made):
     """A piece for each unit, in their order. Files here are looked at once, when this is made.
 
     facts: see `facts_of`. kept: whether a store asks for their results by a key, which what has a row has none of.
@@ -54,16 +76,7 @@ class UnitPieces(Sequence[Piece[UnitItem]]):
     def __len__(self) -> int:
         return len(self.units)
 
-    @overload
-    def __getitem__(self, place: int) -> Piece[UnitItem]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Piece[UnitItem], ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Piece[UnitItem] | tuple[Piece[UnitItem], ...]:
-        if isinstance(place, slice):
-            return tuple(self[one] for one in range(len(self))[place])
-        place = range(len(self))[place]
+    def piece(self, place: int) -> Piece[UnitItem]:
         unit = self.units[place]
         if not self.kept or unit.row is not None:
             return Piece(item=UnitItem(place=unit.remote or unit.place, path=unit.path))
@@ -79,9 +92,6 @@ class UnitPieces(Sequence[Piece[UnitItem]]):
             key=self.key_at(place),
             nbytes=sum(nbytes for _, nbytes, _ in identity),
         )
-
-    def __iter__(self) -> Iterator[Piece[UnitItem]]:
-        return (self[place] for place in range(len(self)))
 
     def key_at(self, place: int) -> str:
         """Of a unit's result in a store: by its path, sizes and times, not by its content, which nobody has read yet;
@@ -106,23 +116,15 @@ class UnitPieces(Sequence[Piece[UnitItem]]):
         self._times.append(time_ns if isinstance(time_ns, int) else 0)
 
 
-class _Some(Sequence[Piece[UnitItem]]):
+class _Some(_Made):
     def __init__(self, pieces: UnitPieces, places: Sequence[int]) -> None:
         self._pieces, self._places = pieces, places
 
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, place: int) -> Piece[UnitItem]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Piece[UnitItem], ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Piece[UnitItem] | tuple[Piece[UnitItem], ...]:
-        if isinstance(place, slice):
-            return tuple(self._pieces[one] for one in self._places[place])
-        return self._pieces[self._places[place]]
+    def piece(self, place: int) -> Piece[UnitItem]:
+        return self._pieces.piece(self._places[place])
 
 
 def identity_of(place: Path) -> Identity:

@@ -114,6 +114,14 @@ def differing(giants: tuple[Path, Path], address: str = "", store: ResultStore |
         return repr(dataclasses.replace(compare_checkpoints(a, b, pairwise=pairwise), seconds=0.0))
 
 
+def third_worker(dask: Dask) -> Any:
+    """One more than the cluster begins with; there once this returns."""
+    guest = dask.add_worker()
+    with Client(dask.address, set_as_default=False) as client:
+        client.wait_for_workers(3, timeout=60)
+    return guest
+
+
 def wait_for_calls(log: Path, count: int, alive: Any = None) -> None:
     while len(list(log.iterdir())) < count:
         assert alive is None or alive.poll() is None, "it had ended before"
@@ -125,9 +133,7 @@ def test_a_worker_and_then_the_driver_are_killed(
     dask: Dask, log: Path, giants: tuple[Path, Path], store: str, asked: Any
 ) -> None:
     once = asked(giants)
-    guest = dask.add_worker()
-    with Client(dask.address, set_as_default=False) as client:
-        client.wait_for_workers(3, timeout=60)
+    guest = third_worker(dask)
     most = str(_NBYTES if asked is measured else 2 * _NBYTES)
     line = [sys.executable, "-m", "tests.giants.works", str(giants[0]), store, most, dask.address]
     line += [str(giants[1])] if asked is differing else []
@@ -157,9 +163,7 @@ def test_a_worker_that_is_killed_costs_no_answer(
     dask: Dask, log: Path, giants: tuple[Path, Path], store: str, asked: Any
 ) -> None:
     once = asked(giants)
-    guest = dask.add_worker()
-    with Client(dask.address, set_as_default=False) as client:
-        client.wait_for_workers(3, timeout=60)
+    guest = third_worker(dask)
 
     def killing() -> None:
         wait_for_calls(log, _TENSORS // 2)

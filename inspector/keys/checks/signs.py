@@ -32,9 +32,7 @@ _MOST_NUMEL = 1 << 16
 
 def _asked(context: Context) -> str:
     """Where something was read into names, the user says whether it is the weights; nobody doubts plain names."""
-    if all(ours == theirs for ours, theirs in context.goes.items()):
-        return ""
-    says = _one_sign(context)
+    says = "" if _is_plain(context) else _one_sign(context)
     if not says:
         return ""
     answer = context.questions.ask(
@@ -52,10 +50,7 @@ def _asked(context: Context) -> str:
 
 
 def _told(context: Context) -> Iterator[Finding]:
-    if any(key.partition(":")[0] == "one-sign" for key in context.questions.used):
-        return
-    asked = context.plan is not None and any(one.id == "one-sign" for one in context.plan.ambiguities)
-    if context.plan is not None and not asked and (says := _one_sign(context)):
+    if context.plan is not None and _is_plain(context) and (says := _one_sign(context)):
         yield cannot_tell(
             "one-sign",
             says,
@@ -63,6 +58,10 @@ def _told(context: Context) -> Iterator[Finding]:
             remedy="Load it only if this network keeps its weights on one side of zero; else look for the file of the "
             "weights themselves.",
         )
+
+
+def _is_plain(context: Context) -> bool:
+    return all(ours == theirs for ours, theirs in context.goes.items())
 
 
 def _one_sign(context: Context) -> str:
