@@ -191,9 +191,7 @@ def test_keras_applications_resnet_is_read_as_torchvisions_with_biases(end, targ
     truth = small_resnet()
     checkpoint = saved_checkpoint(keras_of(truth, end))
     goal = target_of({name: tuple(tensor.shape) for name, tensor in truth.items()})
-    answers = {"transposed-convolution": "as-the-others"}
-    assert {q.id.partition(":")[0] for q in diagnose(checkpoint, goal).plan.ambiguities} <= answers.keys()
-    plan = diagnose(checkpoint, goal, choose=answers).plan
+    plan = diagnose(checkpoint, goal).plan
     assert plan is not None and plan.complete and plan.rules[0].id == "other-library"
     made = apply_plan(checkpoint, plan)
     assert made.keys() == truth.keys() and all(torch.equal(made[name], tensor) for name, tensor in truth.items())
