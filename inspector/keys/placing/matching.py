@@ -325,7 +325,11 @@ def _with_equal_names(
     fixed = []
     for i, j in enumerate(best):
         key = (ours[i].words, ours[i].above, ours[i].number)
-        if ours[i].words and key == (theirs[j].words, theirs[j].above, theirs[j].number) and own[key] == there[key] == 1:
+        if (
+            ours[i].words
+            and key == (theirs[j].words, theirs[j].above, theirs[j].number)
+            and own[key] == there[key] == 1
+        ):
             fixed.append(i)
     return [x for x in ranking if all(x[0][i] == best[i] for i in fixed)]
 

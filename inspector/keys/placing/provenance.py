@@ -23,8 +23,9 @@ class Library:
     alone: names of which one is enough. tokens: names of which two kinds are needed. Patterns are searched in a name
     with every number read as 0 and every separator as a dot. never: names that it does not write, one of which takes
     all proof away. in_out: its linear layers are (in, out) throughout. kernels: the order of its convolutions' axes, ""
-    for torch's. one_order: transposed convolutions lie so as well, each channel in the place of torch's. as_torch: its linear layers lie as torch's, whatever its norms are called. projections: parameters of
-    their own by which it multiplies from the right, and which are (in, out) so.
+    for torch's. one_order: its transposed convolutions lie so as well, each channel in the place of torch's. as_torch:
+    its linear layers lie as torch's, whatever its norms are called. projections: parameters of their own by which it
+    multiplies from the right, and which are (in, out) so.
     """
 
     id: str

@@ -135,7 +135,8 @@ ROLES: tuple[Role, ...] = (
     Role(
         "norm after the MLP",
         (
-            "norm2 norm3 ln_2 ln_3 layer_norm2 full_layer_layer_norm output.layer_norm output_layer_norm ffn_norm norm_ff ln_mlp mlp_norm ln_ffn "
+            "norm2 norm3 ln_2 ln_3 layer_norm2 full_layer_layer_norm "
+            "output.layer_norm output_layer_norm ffn_norm norm_ff ln_mlp mlp_norm ln_ffn "
             "post_feedforward_layernorm final_layer_norm"
         ),
         f"{_HF}: BERT, DistilBERT, Gemma 2; torch Transformer; fairseq",
@@ -235,7 +236,7 @@ _WORDS: tuple[str, ...] = (
     "norm ln bn gn layernorm batchnorm norms normalization groupnorm nrm rmsnorm",
     "embed emb embedding embeddings embd embeds",
     "proj projection projector prj",
-    "mlp ffn ff feedforward mlps ffw",
+    "mlp ffn ff feedforward mlps ffw ffs ffns",
     "fc lin linear dense fcs linears lins full",
     "block blocks layer layers stage stages unit units h resblocks blk blks res lyr resblock",
     "query q",
@@ -245,7 +246,7 @@ _WORDS: tuple[str, ...] = (
     "cls class classification",
     "token tokens tok",
     "head classifier heads clf top",
-    "shortcut downsample skip ds",
+    "shortcut downsample downsampling skip ds",
     "out output outputs outp",
     "in input inp inputs",
     "pre before",
@@ -281,6 +282,8 @@ _WORDS: tuple[str, ...] = (
     "rnn lstm gru recurrent rnns lstms grus",
     "grad grads gradient gradients",
     "mask masks",
+    # torchvision's FPN beside detectron2's and mmdet's.
+    "lateral laterals inner",
     "generator gen",
     "discriminator disc",
     "context ctx passage",
