@@ -117,8 +117,13 @@ def is_about_weights(level: str) -> bool:
 
 
 def tells_about(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Whether one of the file's levels says that it is about weights, and the target has none that does."""
-    return any(map(is_about_weights, ours)) and not any(map(is_about_weights, theirs))
+    """Whether one of the file's levels says that it is about weights, and the target has none that does, nor one that
+    says the same of a layer: mu, which is fc_mu there."""
+    told = [level for level in ours if is_about_weights(level)]
+    if not told or any(map(is_about_weights, theirs)):
+        return False
+    known = [frozenset(words_in(level)) for level in theirs]
+    return not all(any(words <= others for others in known) for words in (frozenset(words_in(x)) for x in told))
 
 
 @lru_cache(maxsize=4096)

@@ -79,7 +79,8 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     if worded is not None and worded.strong and pairs and not agreed(pairs, worded.renamed):
         # Never against the words. Where equal names contradict the order, the user is asked which of them holds.
         pairs = ()
-    if worded is not None and worded.asks and not pairs:
+    # Which of a few layers is which is a better question than whether all of them stand in order.
+    if worded is not None and worded.asks and (not pairs or (worded.strong and agreed(pairs, worded.links))):
         settled = ask_words(sides, worded, questions)
         if settled is not None:
             questions.take(asked, open_too=False)

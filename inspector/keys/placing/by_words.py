@@ -32,8 +32,10 @@ from inspector.keys.placing.contradictions import (
 )
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
+from inspector.keys.placing.replaced_words import replaced
+from inspector.keys.placing.synonyms import AT_THE_TOP
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, is_another_part, is_no_part, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5
@@ -41,6 +43,10 @@ LEAST_RELATED = 0.5
 LEAST_COVERED = 0.6
 # Of three modules there are six orders; more are no question for anybody.
 MOST_CHOICES = 6
+# Of the layers, under the target's own names: from here on its author's words are the target's.
+LEAST_EXACT = 1 / 3
+# What a layer is, and says nothing of which.
+_OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
 _NUMBER = re.compile(r"[0-9]+")
 # layers.-1 is the last of all, or one before layers.0: nothing tells.
 _SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
@@ -117,6 +123,7 @@ def by_words(
     apart: list[Counterpart] = []
     siblings: list[Counterpart] = []
     roots = plain(ours).path, plain(theirs).path
+    renamed = not _in_the_targets_words(found.pairs, *roots)
     for pair in found.pairs:
         if pair.ours.children:
             continue
@@ -135,7 +142,7 @@ def by_words(
         # One of a kind at the top, such as the head of a task, may stand for another task's.
         if are_siblings_at_the_top(pair, *roots):
             siblings.append(pair)
-        elif not exact and says_another(pair, points):
+        elif not exact and (says_another(pair, points) or (renamed and _replaced(pair))):
             apart.append(pair)
     loose = loose or counts_another_way(found.pairs)
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
@@ -181,6 +188,42 @@ def by_words(
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
+
+
+def _in_the_targets_words(pairs: Sequence[Counterpart], ours: Path, theirs: Path) -> bool:
+    """Whether so many layers are called as in the target that another name is an odd one (`odd_names.py` asks).
+
+    ours, theirs: what stands above everything.
+    """
+    layers = [pair for pair in pairs if not pair.ours.children]
+    exact = sum(pair.ours.path[len(ours) :] == pair.theirs.path[len(theirs) :] for pair in layers)
+    return exact >= LEAST_EXACT * len(layers)
+
+
+def _replaced(pair: Counterpart) -> bool:
+    """Whether a word stands in another's place: style_proj where the target has memory_proj.
+
+    What both end in and says only which kind of layer it is (linear, linear_layer) is no name of it.
+    """
+    ours, theirs = pair.ours.path, pair.theirs.path
+    if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
+        return False
+    while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):
+        ours, theirs = ours[:-1], theirs[:-1]
+    said, there = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
+    letters = _letters(said - there, there - said) | _letters(there - said, said - there)
+    return replaced(ours, theirs, harmless=_OF_LAYERS | letters) is not None
+
+
+def _letters(own: frozenset[str], foreign: frozenset[str]) -> frozenset[str]:
+    """Letters that say nothing against the other side's words, and what they begin: r for receptance."""
+    words = [word for word in foreign - _OF_LAYERS if len(word) > 1 and not is_no_part(word)]
+    found: set[str] = set()
+    for letter in own:
+        begun = [word for word in words if word.startswith(letter)]
+        if len(letter) == 1 and (begun or not words):
+            found |= {letter, *begun}
+    return frozenset(found)
 
 
 class _Rows:

@@ -21,6 +21,7 @@ from inspector.keys.placing.words import SAME_NUMBER, are_siblings, read, relati
 
 # Of so many tensors one may be in a layer that is only left over.
 _LEAST_TOLD = 5
+_KINDS_OF_LAYERS = frozenset({"mlp", "fc", "conv", "block"})
 _NUMBER = re.compile(r"[0-9]+")
 # What makes no other head of one: a language model's lm_head is another author's head.
 _NOTHING_MORE = EMPTY | {"lm"}
@@ -137,6 +138,9 @@ def says_another(pair: Counterpart, points: float) -> bool:
         return False
     one, other = (read(path, 0) for path in paths)
     if not one.words or not other.words or relation(one, other) > SAME_NUMBER:
+        return False
+    # mlp1 and conv1, of one shape, are two names of a layer that is known by its number.
+    if one.number and one.number == other.number and one.words | other.words <= _KINDS_OF_LAYERS:
         return False
     return not one.words & (other.words | other.above) and not other.words & (one.words | one.above)
 

@@ -102,11 +102,18 @@ def _runs_on(side: Sequence[Leaf]) -> bool:
     return True
 
 
+def _said_once(names: Sequence[str]) -> list[str]:
+    """Keras 2's h5 files have a layer's name as a group and again as the scope in it: dense_1/dense_1/kernel:0."""
+    split = [name.split("/") for name in names]
+    twice = [len(path) > 2 and path[0] == path[1] for path in split]
+    return ["/".join(path[1:]) for path in split] if all(twice) else list(names)
+
+
 def dotted(names: Sequence[str], ordered: bool = True) -> list[str]:
     """TensorFlow's names as torch would write them; output_weights beside output_bias is a layer."""
     if not any("/" in name for name in names):
         return list(names)
-    dotted = [_VARIABLE.sub("", name).replace("/", ".") if "/" in name else name for name in names]
+    dotted = [_VARIABLE.sub("", name).replace("/", ".") if "/" in name else name for name in _said_once(names)]
     there = set(dotted)
     made = []
     for name in dotted:

@@ -8,6 +8,7 @@ layers.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -192,8 +193,9 @@ class Matcher:
     def _solve(self, kinds: Kinds, others: Kinds, depth: int, other_depth: int) -> _Solution:
         """The best mapping of kinds, and how much worse the next best is, by name that it changes."""
         ours, theirs = list(kinds), list(others)
-        readings = _readings([kinds[k] for k in ours], depth)
-        there = _readings([others[k] for k in theirs], other_depth)
+        same = min(_common_end(ours), _common_end(theirs))
+        readings = _readings([kinds[k] for k in ours], depth, same)
+        there = _readings([others[k] for k in theirs], other_depth, same)
         table = [
             [relation(readings[i], there[j]) if len(kinds[a]) == len(others[b]) else None for j, b in enumerate(theirs)]
             for i, a in enumerate(ours)
@@ -201,6 +203,7 @@ class Matcher:
         ranking = ranked(table)
         if not ranking:
             return _Solution(margin=0.0)
+        ranking = _with_equal_names(ranking, readings, there)
         (best, total), second = ranking[0], ranking[1] if len(ranking) > 1 else None
         margin = float("inf")
         if second is not None:
@@ -294,10 +297,41 @@ def _reading(parts: Sequence[Part], depth: int) -> Reading:
     return replace(made, roles=frozenset(role for role in made.roles if ("norm" in role) is is_norm))
 
 
-def _readings(kinds: Sequence[list[Part]], depth: int) -> list[Reading]:
+def _readings(kinds: Sequence[list[Part]], depth: int, end: int) -> list[Reading]:
+    """end: how many of the last segments all of both sides have in common; the words before them tell them apart."""
     made = [_reading(parts, depth) for parts in kinds]
+    if end:
+        short = [[Part(part.path[:-end], part.first, leaves=part.leaves) for part in parts] for parts in kinds]
+        told = [_reading(parts, depth) for parts in short]
+        made = [replace(shorter, roles=shorter.roles or whole.roles) for whole, shorter in zip(made, told, strict=True)]
     roles = siblings_roles([_last(parts) for parts in kinds])
     return [replace(r, roles=frozenset({role})) if role else r for r, role in zip(made, roles, strict=True)]
+
+
+def _common_end(kinds: Sequence[Path]) -> int:
+    """How many last segments are equal in all of these names, of which a segment is left."""
+    most = min(map(len, kinds)) - 1 if len(kinds) > 1 else 0
+    return next((n for n in range(most) if len({kind[-1 - n] for kind in kinds}) > 1), max(most, 0))
+
+
+def _with_equal_names(
+    ranking: Sequence[tuple[tuple[int, ...], float]], ours: Sequence[Reading], theirs: Sequence[Reading]
+) -> list[tuple[tuple[int, ...], float]]:
+    """Without the orders in which a name is another that has the same words as one other alone, where the best has it
+    so: of k, v, r and key, value, receptance v is the value, however little r says."""
+    best = ranking[0][0]
+    own = Counter((reading.words, reading.above, reading.number) for reading in ours)
+    there = Counter((reading.words, reading.above, reading.number) for reading in theirs)
+    fixed = []
+    for i, j in enumerate(best):
+        key = (ours[i].words, ours[i].above, ours[i].number)
+        if (
+            ours[i].words
+            and key == (theirs[j].words, theirs[j].above, theirs[j].number)
+            and own[key] == there[key] == 1
+        ):
+            fixed.append(i)
+    return [x for x in ranking if all(x[0][i] == best[i] for i in fixed)]
 
 
 def _last(parts: Sequence[Part]) -> str:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.by_words import LEAST_EXACT
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of
@@ -29,8 +30,6 @@ from inspector.units import counted
 
 # A module of the file and its place.
 _Pair: TypeAlias = tuple[Path, Path]
-# Of the modules, under the target's own names: from here on its author's words are the target's.
-_LEAST_EXACT = 1 / 3
 # What a layer is by the dimensions of its weight: words that say nothing else.
 _KINDS = {
     n: frozenset(words_of(words)) for n, words in ((1, "norm"), (2, "fc_layer"), (3, "conv"), (4, "conv"), (5, "conv"))
@@ -61,7 +60,7 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
             pair = _module(link.source, ours, own), _module(link.target, theirs, other)
             modules.setdefault(pair, []).append(link)
     exact = sum(ours == theirs for ours, theirs in modules)
-    if exact < _LEAST_EXACT * len(modules):
+    if exact < LEAST_EXACT * len(modules):
         return list(links), []
     below = Counter(ours[:n] for ours, _ in modules for n in range(1, len(ours) + 1))
     counted_by = numbers_of(ours for ours, _ in modules)
@@ -117,7 +116,7 @@ def _around(names: Sequence[tuple[str, str]]) -> tuple[str, str]:
     less = Counter(theirs.removesuffix(ours) for ours, theirs in names if theirs.endswith(f".{ours}"))
     found = [max(one, key=lambda text: one[text], default="") for one in (more, less)]
     enough = [
-        text if one[text] > len(names) * _LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
+        text if one[text] > len(names) * LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
     ]
     return enough[0], enough[1]
 

@@ -23,8 +23,9 @@ class Library:
     alone: names of which one is enough. tokens: names of which two kinds are needed. Patterns are searched in a name
     with every number read as 0 and every separator as a dot. never: names that it does not write, one of which takes
     all proof away. in_out: its linear layers are (in, out) throughout. kernels: the order of its convolutions' axes, ""
-    for torch's. as_torch: its linear layers lie as torch's, whatever its norms are called. projections: parameters of
-    their own by which it multiplies from the right, and which are (in, out) so.
+    for torch's. one_order: its transposed convolutions lie so as well, each channel in the place of torch's. as_torch:
+    its linear layers lie as torch's, whatever its norms are called. projections: parameters of their own by which it
+    multiplies from the right, and which are (in, out) so.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Library:
     never: tuple[str, ...] = ()
     in_out: bool = False
     kernels: str = ""
+    one_order: bool = False
     as_torch: bool = False
     projections: str = ""
 
@@ -71,11 +73,15 @@ LIBRARIES: tuple[Library, ...] = (
             r"^(layers|_layer_checkpoint_dependencies)\.[a-z_0-9]+\.vars\.0$",
             r"\.VARIABLE_VALUE$",
             r"\.(recurrent_kernel|depthwise_kernel|pointwise_kernel)(:0)?$",
+            # A variable's number: TensorFlow alone writes it.
+            r"\.(kernel|weights|gamma|moving_mean):0$",
         ),
-        tokens=(r"\.kernel(:0)?$", r"\.gamma(:0)?$", r"\.moving_mean(:0)?$", r"\.moving_variance(:0)?$"),
+        # No gamma: a Flax module's layer scale may be called so as well.
+        tokens=(r"\.kernel(:0)?$", r"\.beta(:0)?$", r"\.moving_mean(:0)?$", r"\.moving_variance(:0)?$"),
         never=(*_TORCH_NORMS, r"(^|\.)embedding_table$"),
         in_out=True,
         kernels="hwio",
+        one_order=True,
     ),
     Library(
         id="mindspore",

@@ -35,7 +35,7 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
         return None  # Meta's w1 and w3
     own = {x for x in said - _words(theirs) - harmless if not any(is_spelled_like(x, other) for other in there)}
     foreign = {x for x in there - _words(ours) - harmless if not any(is_spelled_like(x, other) for other in said)}
-    if not own or not foreign or are_beside(said, there):
+    if not own or not foreign or are_beside(frozenset(own), frozenset(foreign)):
         return None
     # What whole networks are called says nothing at the top; below it is the name of a part.
     whole = [all(map(is_no_part, words)) for words in (own, foreign)]

@@ -33,19 +33,19 @@ _TIMM = "pytorch-image-models"
 ROLES: tuple[Role, ...] = (
     Role(
         "query",
-        "q query q_proj to_q wq q_lin query_proj linear_q attn_q q_linear query_layer fc_q",
+        "q query q_proj to_q wq q_lin query_proj linear_q attn_q q_linear query_layer fc_q w_qs w_q",
         f"{_HF}: Llama, BERT, DistilBERT; diffusers; NeMo; MLX; {_LLAMA_CPP}",
         "attn",
     ),
     Role(
         "key",
-        "k key k_proj to_k wk k_lin key_proj linear_k attn_k k_linear key_layer fc_k",
+        "k key k_proj to_k wk k_lin key_proj linear_k attn_k k_linear key_layer fc_k w_ks w_k",
         f"{_HF}: Llama, BERT, DistilBERT; diffusers; NeMo; MLX; {_LLAMA_CPP}",
         "attn",
     ),
     Role(
         "value",
-        "v value v_proj to_v wv v_lin value_proj linear_v attn_v v_linear value_layer fc_v",
+        "v value v_proj to_v wv v_lin value_proj linear_v attn_v v_linear value_layer fc_v w_vs w_v",
         f"{_HF}: Llama, BERT, DistilBERT; diffusers; NeMo; MLX; {_LLAMA_CPP}",
         "attn",
     ),
@@ -119,7 +119,7 @@ ROLES: tuple[Role, ...] = (
         "norm after the attention",
         (
             "norm1 ln_1 layer_norm1 sa_layer_norm attention_norm attn_norm norm_attn ln_attn "
-            "attention.output.layer_norm "
+            "attention.output.layer_norm attention.layer_norm "
             "post_attention_layernorm post_attn_norm post_attention_norm self_attn_layer_norm"
         ),
         f"{_HF}: BERT, DistilBERT, Gemma 2, OLMo 2; torch Transformer; fairseq",
@@ -127,7 +127,7 @@ ROLES: tuple[Role, ...] = (
     Role(
         "norm before the MLP",
         (
-            "norm2 ln_2 layer_norm2 post_attention_layernorm ffn_norm layernorm_after final_layer_norm "
+            "norm2 norm3 ln_2 ln_3 layer_norm2 post_attention_layernorm ffn_norm layernorm_after final_layer_norm "
             "pre_feedforward_layernorm pre_mlp_layernorm norm_ff ln_mlp ln_ffn mlp_norm ffn_ln mlp_ln"
         ),
         f"{_TIMM}; {_HF}: Llama, ViT, Gemma 2; Meta's llama; CLIP; fairseq; espnet; {_LLAMA_CPP}",
@@ -135,10 +135,16 @@ ROLES: tuple[Role, ...] = (
     Role(
         "norm after the MLP",
         (
-            "norm2 ln_2 layer_norm2 output.layer_norm output_layer_norm ffn_norm norm_ff ln_mlp mlp_norm ln_ffn "
+            "norm2 norm3 ln_2 ln_3 layer_norm2 full_layer_layer_norm "
+            "output.layer_norm output_layer_norm ffn_norm norm_ff ln_mlp mlp_norm ln_ffn "
             "post_feedforward_layernorm final_layer_norm"
         ),
         f"{_HF}: BERT, DistilBERT, Gemma 2; torch Transformer; fairseq",
+    ),
+    Role(
+        "norm of the cross attention",
+        "norm2 ln_2 layer_norm2 encoder_attn_layer_norm cross_attn_layer_norm cross_attn_norm norm_cross ln_cross",
+        f"torch Transformer; fairseq; {_HF}: BART, DETR, Whisper",
     ),
     Role(
         "self attention",
@@ -199,9 +205,15 @@ ROLES: tuple[Role, ...] = (
             "lm_head embed_out output_layer head.fc head heads.head classifier score cls_head.fc class_head "
             "clf_head fc "
             "fc_out top logits output decoder cls_head predictions outputs clf classification out classifier_head "
-            "last_head final_fc last_linear out_head output_head"
+            "last_head final_fc last_linear out_head output_head final_conv conv_out out_conv conv_last last_conv "
+            "output_conv conv_post outc final predict_layer prediction_layer predict"
         ),
         f"{_TIMM}; torchvision; {_HF}: GPT-2, GPT-NeoX, BERT, Llama; Meta's llama; mmpretrain; Cadene's models",
+    ),
+    Role(
+        "first convolution",
+        "conv_in init_conv in_conv conv_first first_conv input_conv conv_pre inc",
+        f"diffusers; lucidrains denoising-diffusion-pytorch; BasicSR; milesial Pytorch-UNet; {_TIMM}",
     ),
     Role(
         "shortcut",
@@ -211,7 +223,7 @@ ROLES: tuple[Role, ...] = (
 )
 
 # Roles that only the top of a network has: the same words inside a block mean something else.
-AT_THE_TOP = frozenset({"head", "word embedding"})
+AT_THE_TOP = frozenset({"head", "word embedding", "first convolution"})
 # Longer ends than this are in no row.
 MOST_SEGMENTS = max(name.count(".") for role in ROLES for name in role.names.split()) + 1
 
@@ -220,11 +232,11 @@ _WORDS: tuple[str, ...] = (
     "encoder enc",
     "decoder dec",
     "attn attention attend sa mha msa selfattn selfattention att attentions attns",
-    "conv cv convolution convs conv1d conv2d conv3d cnn",
+    "conv cv convolution convolutions convs conv1d conv2d conv3d cnn convnet",
     "norm ln bn gn layernorm batchnorm norms normalization groupnorm nrm rmsnorm",
     "embed emb embedding embeddings embd embeds",
     "proj projection projector prj",
-    "mlp ffn ff feedforward mlps ffw",
+    "mlp ffn ff feedforward mlps ffw ffs ffns",
     "fc lin linear dense fcs linears lins full",
     "block blocks layer layers stage stages unit units h resblocks blk blks res lyr resblock",
     "query q",
@@ -234,7 +246,7 @@ _WORDS: tuple[str, ...] = (
     "cls class classification",
     "token tokens tok",
     "head classifier heads clf top",
-    "shortcut downsample skip ds",
+    "shortcut downsample downsampling skip ds",
     "out output outputs outp",
     "in input inp inputs",
     "pre before",
@@ -242,7 +254,7 @@ _WORDS: tuple[str, ...] = (
     "final last",
     "first initial",
     "image img visual vision pixel",
-    "text txt language lang",
+    "text txt language lang textual",
     "depthwise dw dwconv",
     "pointwise pw pwconv",
     "expand expansion",
@@ -266,10 +278,15 @@ _WORDS: tuple[str, ...] = (
     "backward bwd reverse",
     # stable-baselines3, OpenAI's spinning up and baselines.
     "actor policy pi policynet",
-    "critic vf valuenet valuefunction",
+    "critic vf valuenet valuefunction valuehead qf qnet",
     "rnn lstm gru recurrent rnns lstms grus",
     "grad grads gradient gradients",
     "mask masks",
+    # torchvision's FPN beside detectron2's and mmdet's.
+    "lateral laterals inner",
+    "generator gen",
+    "discriminator disc",
+    "context ctx passage",
     "aux auxiliary",
 )
 WORDS: Mapping[str, str] = {word: row.split()[0] for row in _WORDS for word in row.split()}
@@ -328,4 +345,5 @@ PARTS = frozenset(
 # Words of one side that go together without meaning the same: a U-Net's encoder goes down.
 BESIDE: tuple[tuple[frozenset[str], ...], ...] = (
     (frozenset({"encoder", "source", "down"}), frozenset({"decoder", "target", "up"})),
+    (frozenset({"mlp", "fc"}),),
 )

@@ -44,6 +44,8 @@ _SHORTEST_CUT = 3
 # From here on a letter makes no other word.
 _LONG_ENOUGH = 6
 _KNOWN = frozenset(WORDS.values())
+_VOCABULARY = frozenset(WORDS).union(*(words for sides in OPPOSITES for words in sides))
+_SHORTEST_PART = 2
 _INSIDE = {role.id: role.inside for role in ROLES}
 
 
@@ -75,7 +77,7 @@ def words_of(segment: str) -> tuple[str, ...]:
 @lru_cache(maxsize=20_000)
 def pieces_of(segment: str) -> tuple[str, ...]:
     """The same with the numbers."""
-    pieces = [piece.lower() for piece in _PIECES.findall(_KINDS.sub("", segment))]
+    pieces = [word for piece in _after_capitals(_PIECES.findall(_KINDS.sub("", segment))) for word in _parted(piece)]
     found: list[str] = []
     i = 0
     while i < len(pieces):
@@ -88,6 +90,28 @@ def pieces_of(segment: str) -> tuple[str, ...]:
         found.append(WORDS.get(pieces[i], pieces[i]))
         i += 1
     return tuple(found)
+
+
+def _after_capitals(pieces: list[str]) -> list[str]:
+    """In small letters: HRconv is HR and conv, and no word Rconv."""
+    made: list[str] = []
+    for piece in pieces:
+        own = piece[1:]
+        if made and made[-1].isupper() and piece[0].isupper() and own in WORDS and piece.lower() not in WORDS:
+            made[-1] += piece[0]
+            piece = own
+        made.append(piece)
+    return [piece.lower() for piece in made]
+
+
+def _parted(word: str) -> tuple[str, ...]:
+    """Two known words that are written as one: upconv, outproj."""
+    if len(word) < 2 * _SHORTEST_PART or word in _VOCABULARY:
+        return (word,)
+    for at in range(len(word) - _SHORTEST_PART, _SHORTEST_PART - 1, -1):
+        if word[:at] in _VOCABULARY and word[at:] in _VOCABULARY:
+            return word[:at], word[at:]
+    return (word,)
 
 
 def _squashed(segment: str) -> str:
@@ -211,7 +235,7 @@ def are_beside(one: frozenset[str], other: frozenset[str]) -> bool:
     for sides in BESIDE:
         ours = {i for i, words in enumerate(sides) if one & words}
         theirs = {i for i, words in enumerate(sides) if other & words}
-        if len(ours) == 1 and ours == theirs:
+        if len(ours) == 1 and ours == theirs and (len(sides) > 1 or one & sides[0] != other & sides[0]):
             return True
     return False
 

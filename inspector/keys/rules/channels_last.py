@@ -216,6 +216,9 @@ def _as_or_upward(link: Link, axes: Axes, left: Leftovers) -> Axes:
     # What is known by name has transposed convolutions under such names only.
     if not named and left.target.kind is TargetKind.ARCHITECTURE:
         return axes
+    # Keras has those of either kind of layer as (h, w, input, output of torch's weight) in one order.
+    if left.writer is not None and left.writer.one_order:
+        return axes
     if _ask_upward(link, left, (SAME, own)) != own:
         return axes
     return up

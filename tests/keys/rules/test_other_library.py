@@ -191,9 +191,7 @@ def test_keras_applications_resnet_is_read_as_torchvisions_with_biases(end, targ
     truth = small_resnet()
     checkpoint = saved_checkpoint(keras_of(truth, end))
     goal = target_of({name: tuple(tensor.shape) for name, tensor in truth.items()})
-    answers = {"transposed-convolution": "as-the-others"}
-    assert {q.id.partition(":")[0] for q in diagnose(checkpoint, goal).plan.ambiguities} <= answers.keys()
-    plan = diagnose(checkpoint, goal, choose=answers).plan
+    plan = diagnose(checkpoint, goal).plan
     assert plan is not None and plan.complete and plan.rules[0].id == "other-library"
     made = apply_plan(checkpoint, plan)
     assert made.keys() == truth.keys() and all(torch.equal(made[name], tensor) for name, tensor in truth.items())
@@ -282,3 +280,21 @@ def test_t5x_with_a_layer_more_is_not_forced(target_of):
     fewer = {name: tuple(t.shape) for name, t in ours.items() if not name.startswith("decoder.block.1.")}
     plan = diagnose(saved_checkpoint(theirs), target_of(fewer, **T5_TIES)).plan
     assert plan is None or "other-library" not in [use.id for use in plan.rules]
+
+
+@pytest.mark.parametrize("scope", ["", "twice"], ids=["a variable's name", "a group and its scope"])
+def test_keras_variables_say_how_they_lie(scope, target_of):
+    """A variable's number is TensorFlow's: equal channels are no question, nor is a layer's name said twice (h5)."""
+    layers = {"conv1": ("conv2d", (6, 3, 3, 3)), "conv2": ("conv2d_1", (6, 6, 3, 3)), "fc": ("dense", (6, 6))}
+    truth, file = {}, {}
+    for name, (theirs, shape) in layers.items():
+        truth[f"{name}.weight"], truth[f"{name}.bias"] = torch.randn(shape), torch.randn(shape[0])
+        at = f"{theirs}/{theirs}" if scope else theirs
+        axes = (1, 0) if len(shape) == 2 else (2, 3, 1, 0)
+        file[f"{at}/kernel:0"] = truth[f"{name}.weight"].permute(axes).contiguous()
+        file[f"{at}/bias:0"] = truth[f"{name}.bias"]
+    checkpoint = saved_checkpoint(file)
+    report = diagnose(checkpoint, target_of({name: tuple(tensor.shape) for name, tensor in truth.items()}))
+    assert report.plan is not None and report.plan.complete, report.headline
+    made = apply_plan(checkpoint, report.plan)
+    assert all(torch.equal(made[name], tensor) for name, tensor in truth.items())
