@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.checkpoint.level_words import tells_about
 from inspector.keys.placing.contradictions import (
@@ -21,32 +21,30 @@ from inspector.keys.placing.contradictions import (
     counts_from_another,
     crossed,
     half_bare,
+    in_the_targets_words,
     is_bare,
     left_over,
     may_be_left_over,
     monotone,
     numbered_end,
     reads_two_ways,
+    replaces_a_word,
     runs_against,
     says_another,
 )
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
-from inspector.keys.placing.replaced_words import replaced
-from inspector.keys.placing.synonyms import AT_THE_TOP
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, is_another_part, is_no_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5
 # Of the file's tensors and of the target's places, what must find a counterpart.
 LEAST_COVERED = 0.6
+# One in so many tensors may be of a module whose own name speaks against its place: it is asked about.
+MOST_DOUBTFUL = 4
 # Of three modules there are six orders; more are no question for anybody.
 MOST_CHOICES = 6
-# Of the layers, under the target's own names: from here on its author's words are the target's.
-LEAST_EXACT = 1 / 3
-# What a layer is, and says nothing of which.
-_OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
 _NUMBER = re.compile(r"[0-9]+")
 # layers.-1 is the last of all, or one before layers.0: nothing tells.
 _SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
@@ -67,6 +65,8 @@ class Worded:
     covered: float
     contradicted: bool
     loose: bool
+    # What speaks against the whole of it and the user may know better, "" for nothing.
+    unsure: str
     ordered: bool
     # The same shares with the first choice of every doubt.
     waiting_related: float
@@ -92,14 +92,20 @@ class Worded:
     @property
     def sure(self) -> bool:
         """Whether it is placed without asking."""
-        return self.strong and not self.doubts and not self.loose
+        return self.strong and not self.doubts and not self.loose and not self.unsure
 
     @property
     def asks(self) -> bool:
         """Whether all that is open is which of several modules is which, a question with few answers."""
         few = all(doubt.left_over or 2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
         enough = self.waiting_related >= LEAST_RELATED and self.waiting_covered >= LEAST_COVERED
-        return bool(self.doubts) and few and enough and not self.contradicted and not self.loose
+        return bool(self.doubts) and few and enough and not self.contradicted and not self.loose and not self.unsure
+
+    @property
+    def to_confirm(self) -> bool:
+        """Whether nothing but what the user may know better speaks against it."""
+        known = replace(self, unsure="")
+        return bool(self.unsure) and (known.sure or known.asks)
 
 
 def by_words(
@@ -122,8 +128,9 @@ def by_words(
     loose = False
     apart: list[Counterpart] = []
     siblings: list[Counterpart] = []
+    doubtful: list[Counterpart] = []
     roots = plain(ours).path, plain(theirs).path
-    renamed = not _in_the_targets_words(found.pairs, *roots)
+    renamed = not in_the_targets_words(found.pairs, *roots)
     for pair in found.pairs:
         if pair.ours.children:
             continue
@@ -138,19 +145,25 @@ def by_words(
         unsaid = points <= 0 and not exact
         loose = loose or crossed(pair)
         # A number of its own is no layer: what it means is in its name alone.
-        loose = loose or (unsaid and is_bare(pair)) or half_bare(pair)
+        if (unsaid and is_bare(pair)) or half_bare(pair) or pair.points < 0:
+            doubtful.append(pair)
+            continue
         # One of a kind at the top, such as the head of a task, may stand for another task's.
         if are_siblings_at_the_top(pair, *roots):
             siblings.append(pair)
-        elif not exact and (says_another(pair, points) or (renamed and _replaced(pair))):
+        elif not exact and (says_another(pair, points) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
     loose = loose or counts_another_way(found.pairs)
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
+    few = MOST_DOUBTFUL * sum(pair.ours.size for pair in doubtful) <= ours.size
+    if few:
+        open_pairs = [*open_pairs, *doubtful]
+    loose = loose or not few
     if open_pairs:
         found.doubts += left_over(open_pairs)
         asked = {leaf.name for pair in open_pairs for leaf in pair.ours.leaves.values()}
         links = [link for link in links if link[0].name not in asked]
-    loose = loose or counts_from_another(found.pairs) or (in_order and against_definition(found.pairs))
+    loose = loose or (in_order and against_definition(found.pairs))
     resized = _resized(found)
     links += [(a.leaves[role], b.leaves[role]) for a, b, _ in resized for role in a.leaves]
     rest_ours = sum(p.size for p in found.ours) - sum(a.size for a, _, _ in resized)
@@ -158,13 +171,16 @@ def by_words(
     # What is only a part may be of another network: its words are no proof.
     loose = loose or bool(rest_ours or rest_theirs)
     rows = _Rows(ours), _Rows(theirs)
-    loose = loose or not all(_counts(pair, *rows) for pair in found.pairs)
+    unsure = ""
+    # What stands above all of it is never compared by itself.
+    if is_another_part(*roots):
+        unsure = f'all of it is called "{".".join(roots[0])}" in the file and "{".".join(roots[1])}" in the target'
+    elif counts_from_another(found.pairs) or not all(_counts(pair, *rows) for pair in found.pairs):
+        unsure = "the numbers of some of these begin elsewhere in the file than in the target"
     contradicted = (
-        any(pair.points < 0 for pair in found.pairs)
+        any(pair.points < 0 for pair in found.pairs if pair.ours.children or not few)
         or not monotone(found.pairs)
         or runs_against(found.pairs)
-        # What stands above all of it is never compared by itself.
-        or is_another_part(*roots)
         or tells_about(*roots)
         or any(tells_about(pair.ours.path, pair.theirs.path) for pair in found.pairs)
         or reads_two_ways(found.pairs)
@@ -184,46 +200,11 @@ def by_words(
         covered=covered,
         contradicted=contradicted,
         loose=loose,
+        unsure=unsure,
         ordered=in_order,
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
-
-
-def _in_the_targets_words(pairs: Sequence[Counterpart], ours: Path, theirs: Path) -> bool:
-    """Whether so many layers are called as in the target that another name is an odd one (`odd_names.py` asks).
-
-    ours, theirs: what stands above everything.
-    """
-    layers = [pair for pair in pairs if not pair.ours.children]
-    exact = sum(pair.ours.path[len(ours) :] == pair.theirs.path[len(theirs) :] for pair in layers)
-    return exact >= LEAST_EXACT * len(layers)
-
-
-def _replaced(pair: Counterpart) -> bool:
-    """Whether a word stands in another's place: style_proj where the target has memory_proj.
-
-    What both end in and says only which kind of layer it is (linear, linear_layer) is no name of it.
-    """
-    ours, theirs = pair.ours.path, pair.theirs.path
-    if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
-        return False
-    while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):
-        ours, theirs = ours[:-1], theirs[:-1]
-    said, there = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
-    letters = _letters(said - there, there - said) | _letters(there - said, said - there)
-    return replaced(ours, theirs, harmless=_OF_LAYERS | letters) is not None
-
-
-def _letters(own: frozenset[str], foreign: frozenset[str]) -> frozenset[str]:
-    """Letters that say nothing against the other side's words, and what they begin: r for receptance."""
-    words = [word for word in foreign - _OF_LAYERS if len(word) > 1 and not is_no_part(word)]
-    found: set[str] = set()
-    for letter in own:
-        begun = [word for word in words if word.startswith(letter)]
-        if len(letter) == 1 and (begun or not words):
-            found |= {letter, *begun}
-    return frozenset(found)
 
 
 class _Rows:

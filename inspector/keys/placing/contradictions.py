@@ -15,13 +15,18 @@ from itertools import pairwise
 from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.matching import Counterpart, Doubt
 from inspector.keys.placing.parts import Part
-from inspector.keys.placing.synonyms import EMPTY, WORDS
+from inspector.keys.placing.replaced_words import replaced
+from inspector.keys.placing.synonyms import AT_THE_TOP, EMPTY, WORDS
 from inspector.keys.placing.tree import Path, exchanged
-from inspector.keys.placing.words import SAME_NUMBER, are_siblings, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, are_siblings, is_no_part, read, relation, words_of
 
 # Of so many tensors one may be in a layer that is only left over.
 _LEAST_TOLD = 5
 _KINDS_OF_LAYERS = frozenset({"mlp", "fc", "conv", "block"})
+# Of the layers, under the target's own names: from here on its author's words are the target's.
+LEAST_EXACT = 1 / 3
+# What a layer is, and says nothing of which.
+_OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
 _NUMBER = re.compile(r"[0-9]+")
 # What makes no other head of one: a language model's lm_head is another author's head.
 _NOTHING_MORE = EMPTY | {"lm"}
@@ -143,6 +148,42 @@ def says_another(pair: Counterpart, points: float) -> bool:
     if one.number and one.number == other.number and one.words | other.words <= _KINDS_OF_LAYERS:
         return False
     return not one.words & (other.words | other.above) and not other.words & (one.words | one.above)
+
+
+def in_the_targets_words(pairs: Sequence[Counterpart], ours: Path, theirs: Path) -> bool:
+    """Whether so many layers are called as in the target that another name is an odd one (`odd_names.py` asks).
+
+    ours, theirs: what stands above everything.
+    """
+    layers = [pair for pair in pairs if not pair.ours.children]
+    exact = sum(pair.ours.path[len(ours) :] == pair.theirs.path[len(theirs) :] for pair in layers)
+    return exact >= LEAST_EXACT * len(layers)
+
+
+def replaces_a_word(pair: Counterpart) -> bool:
+    """Whether a word stands in another's place: style_proj where the target has memory_proj.
+
+    What both end in and says only which kind of layer it is (linear, linear_layer) is no name of it.
+    """
+    ours, theirs = pair.ours.path, pair.theirs.path
+    if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
+        return False
+    while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):
+        ours, theirs = ours[:-1], theirs[:-1]
+    said, there = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
+    letters = _letters(said - there, there - said) | _letters(there - said, said - there)
+    return replaced(ours, theirs, harmless=_OF_LAYERS | letters) is not None
+
+
+def _letters(own: frozenset[str], foreign: frozenset[str]) -> frozenset[str]:
+    """Letters that say nothing against the other side's words, and what they begin: r for receptance."""
+    words = [word for word in foreign - _OF_LAYERS if len(word) > 1 and not is_no_part(word)]
+    found: set[str] = set()
+    for letter in own:
+        begun = [word for word in words if word.startswith(letter)]
+        if len(letter) == 1 and (begun or not words):
+            found |= {letter, *begun}
+    return frozenset(found)
 
 
 def left_over(apart: Sequence[Counterpart]) -> list[Doubt]:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
-from inspector.keys.placing.by_words import LEAST_EXACT
+from inspector.keys.placing.contradictions import LEAST_EXACT
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of

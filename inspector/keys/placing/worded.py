@@ -92,6 +92,17 @@ def _says(found: Worded) -> str:
     return f"{found.first}, {made}" if found.first else made
 
 
+def confirm_words(found: Worded, questions: Questions) -> str | None:
+    """The answer where something speaks against a whole reading, None while there is none."""
+    return questions.ask(
+        Ambiguity(
+            id=f"{other_words.RULE.id}:reading",
+            question=f"The names fit once one would {_says(found)}; but {found.unsure}. Does this reading hold?",
+            options=((SAME, "yes, these are the same layers"), (LEAVE_OUT, "no, or not known: leave them out")),
+        )
+    )
+
+
 def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[Link], list[Leaf]] | None:
     """(links, tensors held until the user has answered) where names leave a choice; None where it is no question.
 
@@ -153,7 +164,11 @@ def sorted_by_name(doubt: Doubt) -> list[tuple[Part, Part]]:
 
 
 def _option(choice: Choice) -> str:
-    return ",".join(theirs.path[-1] for _, theirs in sorted(choice, key=_own))
+    """By the places' last names, or by so much more of them as tells them apart: cls_head.tower, reg_head.tower."""
+    places = [theirs.path for _, theirs in sorted(choice, key=_own)]
+    longest = max(map(len, places))
+    most = next((n for n in range(1, longest) if len({path[-n:] for path in places}) == len(places)), longest)
+    return ",".join(".".join(path[-most:]) for path in places)
 
 
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
