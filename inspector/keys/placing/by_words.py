@@ -181,8 +181,8 @@ def by_words(
         any(pair.points < 0 for pair in found.pairs if pair.ours.children or not few)
         or not monotone(found.pairs)
         or runs_against(found.pairs)
-        or tells_about(*roots)
-        or any(tells_about(pair.ours.path, pair.theirs.path) for pair in found.pairs)
+        or _tells(*roots)
+        or any(_tells(pair.ours.path, pair.theirs.path) for pair in found.pairs)
         or reads_two_ways(found.pairs)
     )
     more = [
@@ -205,6 +205,13 @@ def by_words(
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
+
+
+def _tells(ours: Path, theirs: Path) -> bool:
+    """`tells_about`, without the levels that the target's have another word for: mu is its mean."""
+    there = [set(words_of(level)) for level in theirs]
+    kept = [x for x in ours if not (said := set(words_of(x))) or not any(said <= other for other in there)]
+    return tells_about(kept, theirs)
 
 
 class _Rows:

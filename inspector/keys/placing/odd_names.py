@@ -55,8 +55,12 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
     modules: dict[_Pair, list[Link]] = {}
     own, other = _around([(link.source.name, link.target.name) for link in links])
     sides = [link.source for link in links], [link.target for link in links]
+    names = {link.source.name for link in links}
     for link, ours, theirs in zip(links, *map(roles_of, sides), strict=True):
         if not is_counter(link.source):
+            # A scale beside a bias is how Flax calls a norm's weight.
+            if link.source.name.endswith(".scale") and f"{link.source.name[:-5]}bias" in names:
+                ours = "weight"
             pair = _module(link.source, ours, own), _module(link.target, theirs, other)
             modules.setdefault(pair, []).append(link)
     exact = sum(ours == theirs for ours, theirs in modules)

@@ -30,6 +30,7 @@ FLATTEN_ORDER = "flatten-order"
 SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leave-out"
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
 _MOST_OPTIONS = 6
+_NUMBER = re.compile(r"[0-9]+")
 _UPWARD = re.compile(
     r"transpose|deconv|upconv|tconv|convt|unpool|(^|[._])(up|dec|decoder|upsample)([._]|[0-9]|$)", re.I
 )
@@ -216,12 +217,38 @@ def _as_or_upward(link: Link, axes: Axes, left: Leftovers) -> Axes:
     # What is known by name has transposed convolutions under such names only.
     if not named and left.target.kind is TargetKind.ARCHITECTURE:
         return axes
+    if not named and _named_as_told(link, own, left):
+        return axes
     # Keras has those of either kind of layer as (h, w, input, output of torch's weight) in one order.
     if left.writer is not None and left.writer.one_order:
         return axes
     if _ask_upward(link, left, (SAME, own)) != own:
         return axes
     return up
+
+
+def _named_as_told(link: Link, own: str, left: Leftovers) -> bool:
+    """Whether others that are called so in file and target, but for their numbers, show by their shapes that they are
+    no transposed convolutions, and none that it is one: conv2 between a conv1 and a conv3 of unequal channels."""
+    alike = [
+        x
+        for x in (*left.settled, *left.reshaped)
+        if _is_kernel(x)
+        and len(x.target.shape or ()) == len(link.target.shape or ())
+        and _called(x.source.name) == _called(link.source.name)
+        and _called(x.target.name) == _called(link.target.name)
+    ]
+    upward = _upward(len(link.target.shape or ())) if own == FLIPPED else None
+    told = [x for x in alike if (x.target.shape or ())[0] != (x.target.shape or ())[1] and not _is_depthwise(x)]
+    return bool(told) and not any(
+        not orders_of([x]) and (upward is None or _fits(upward, x)) or _UPWARD.search(x.target.name) for x in told
+    )
+
+
+def _called(name: str) -> str:
+    """A layer's own name without its number."""
+    module = split_name(name.replace("/", "."))[0]
+    return _NUMBER.sub("", split_name(module)[1])
 
 
 def _ask_upward(link: Link, left: Leftovers, options: Sequence[str]) -> str | None:
