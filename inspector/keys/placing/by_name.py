@@ -80,7 +80,9 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         # Never against the words. Where equal names contradict the order, the user is asked which of them holds.
         pairs = ()
     # Which of a few layers is which is a better question than whether all of them stand in order.
-    if worded is not None and worded.to_confirm and not (pairs or asked.open) and 2 * len(links) < len(sides.leaves):
+    # How many the names alone explain.
+    few = 2 * len(links) < len(sides.leaves)
+    if worded is not None and worded.to_confirm and few and not (pairs or asked.open):
         # The names say nothing else, and something speaks against it that the user may know better.
         answer = confirm_words(worded, questions)
         if answer is None:
@@ -93,7 +95,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
                 questions.take(asked, open_too=False)
                 made = place_by_words(sides, worded)
                 return [replace(link, evidence=Evidence.CHOSEN) for link in made], found.dropped, []
-    if worded is not None and worded.asks and (not pairs or (worded.strong and agreed(pairs, worded.links))):
+    if worded is not None and worded.asks and (not pairs or (few and worded.strong and agreed(pairs, worded.links))):
         settled = ask_words(sides, worded, questions)
         if settled is not None:
             questions.take(asked, open_too=False)

@@ -217,12 +217,12 @@ ROLES: tuple[Role, ...] = (
     ),
     Role(
         "generator",
-        "generator gen g net_g g_net",
+        "generator gen net_g g_net",
         "junyanz's CycleGAN and pix2pix; PyTorch's DCGAN tutorial; StyleGAN in rosinality's code",
     ),
     Role(
         "discriminator",
-        "discriminator disc d net_d d_net",
+        "discriminator disc net_d d_net",
         "junyanz's CycleGAN and pix2pix; PyTorch's DCGAN tutorial; StyleGAN in rosinality's code",
     ),
     Role(

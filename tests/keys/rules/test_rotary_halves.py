@@ -147,7 +147,7 @@ def test_both_codes_proved_and_the_size_told_leave_nothing_to_ask(tmp_path):
         for _ in range(4):
             report = diagnose(checkpoint, goal, accept=["same-order", "extra-tensors"], choose=answers)
             rest = [q for q in report.plan.ambiguities if q.id != "rotary-halves"]
-            answers |= {q.id: {"symmetric": "in-order"}.get(q.id, "as-placed") for q in rest}
+            answers |= {q.id: {"symmetric": "in-order", "other-words": "same"}.get(q.id, "as-placed") for q in rest}
         return checkpoint, report
 
     _, waiting = diagnosed({}, {})
