@@ -152,6 +152,8 @@ def _worth_asking(pairs: Pairs, source: Node, goal: Node, rules: Sequence[Rule],
 
 def _has_other_sizes(link: Link) -> bool:
     """Whether equal names stand for tensors that no order of axes makes alike."""
+    if link.source.shape == link.target.shape:
+        return False
     ours, theirs = squeezed(link.source.shape), squeezed(link.target.shape)
     return ours is not None and theirs is not None and sorted(ours) != sorted(theirs)
 

@@ -10,6 +10,7 @@ much the next best is worse. Where that is too little nothing is placed: these a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -115,7 +116,7 @@ def by_words(
 
     computed: last names of buffers.
     """
-    if not _share_words(leaves, places) or any(_SIGNED.search(x.name) for x in (*leaves, *places)):
+    if not _share_words(leaves, places) or _count_with_signs(leaves, places):
         return None
     ours, theirs = grow_parts(leaves, computed), grow_parts(places, computed)
     if not ours.size or not theirs.size:
@@ -131,17 +132,18 @@ def by_words(
     doubtful: list[Counterpart] = []
     roots = plain(ours).path, plain(theirs).path
     renamed = not in_the_targets_words(found.pairs, *roots)
+    tops: dict[tuple[Path, Path], bool] = {}
     for pair in found.pairs:
         if pair.ours.children:
             continue
         exact = pair.ours.path == pair.theirs.path
         points = max(pair.points, relation(read(pair.ours.path, 0), read(pair.theirs.path, 0)))
-        for role, leaf in pair.ours.leaves.items():
-            links.append((leaf, pair.theirs.leaves[role]))
-            # A number alone is no word.
-            related += points > SAME_NUMBER or exact or _of_one_kind(pair)
-            if points > 0 or exact:
-                said.add(leaf.name)
+        links += [(leaf, pair.theirs.leaves[role]) for role, leaf in pair.ours.leaves.items()]
+        # A number alone is no word.
+        if points > SAME_NUMBER or exact or _of_one_kind(pair):
+            related += len(pair.ours.leaves)
+        if points > 0 or exact:
+            said.update([leaf.name for leaf in pair.ours.leaves.values()])
         unsaid = points <= 0 and not exact
         loose = loose or crossed(pair)
         # A number of its own is no layer: what it means is in its name alone.
@@ -149,7 +151,11 @@ def by_words(
             doubtful.append(pair)
             continue
         # One of a kind at the top, such as the head of a task, may stand for another task's.
-        if are_siblings_at_the_top(pair, *roots):
+        # What holds it at the top of either side, under what stands above everything.
+        top = pair.ours.path[len(roots[0]) :][:1], pair.theirs.path[len(roots[1]) :][:1]
+        if top not in tops:
+            tops[top] = are_siblings_at_the_top(*top)
+        if tops[top]:
             siblings.append(pair)
         elif not exact and (says_another(pair, points) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
@@ -209,9 +215,15 @@ def by_words(
 
 def _tells(ours: Path, theirs: Path) -> bool:
     """`tells_about`, without the levels that the target's have another word for: mu is its mean."""
+    if not tells_about(ours, theirs):
+        return False
     there = [set(words_of(level)) for level in theirs]
     kept = [x for x in ours if not (said := set(words_of(x))) or not any(said <= other for other in there)]
     return tells_about(kept, theirs)
+
+
+def _count_with_signs(*sides: Sequence[Leaf]) -> bool:
+    return any("-" in leaf.name and _SIGNED.search(leaf.name) for side in sides for leaf in side)
 
 
 class _Rows:
@@ -275,14 +287,19 @@ def _share_words(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
 
 
 def _know(names: Sequence[Leaf], others: Sequence[Leaf]) -> bool:
-    known = {"con", "nor", "fc"}.union(*(_beginnings(other.name) for other in others))
-    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in names) >= len(names)
+    known = {"con", "nor", "fc"}.union(*map(_beginnings, _modules(others)))
+    knows = sum(count for module, count in _modules(names).items() if not known.isdisjoint(_beginnings(module)))
+    return 2 * knows >= len(names)
 
 
-def _beginnings(name: str) -> set[str]:
-    segments = name.split(".")
-    # The last one is weight or bias, on both sides.
-    return {word[:3] for segment in segments[: max(len(segments) - 1, 1)] for word in words_of(segment)}
+def _modules(leaves: Sequence[Leaf]) -> Counter[str]:
+    """How many tensors each module has; one at the top stands for itself."""
+    parted = [leaf.name.rpartition(".") for leaf in leaves]
+    return Counter([module if dot else last for module, dot, last in parted])
+
+
+def _beginnings(module: str) -> set[str]:
+    return {word[:3] for segment in module.split(".") for word in words_of(segment)}
 
 
 def settled(choice: Choice, *, ordered: bool) -> tuple[tuple[Leaf, Leaf], ...] | None:
@@ -350,12 +367,14 @@ def _equations(pairs: Sequence[Counterpart]) -> tuple[tuple[str, str], ...]:
     count: dict[tuple[str, str], int] = {}
     done: dict[Path, Path] = {}
     for pair in sorted(pairs, key=lambda p: len(p.ours.path)):
-        above = max((n for n in range(len(pair.ours.path)) if pair.ours.path[:n] in done), default=0)
+        above = next((n for n in reversed(range(len(pair.ours.path))) if pair.ours.path[:n] in done), 0)
         below = len(done.get(pair.ours.path[:above], ()))
         done[pair.ours.path] = pair.theirs.path
+        if pair.ours.path[above:] == pair.theirs.path[below:]:
+            continue
         one = ".".join(_shown(pair.ours.path[above:], not pair.ours.children))
         other = ".".join(_shown(pair.theirs.path[below:], not pair.ours.children))
-        if one != other and pair.ours.path[above:] != pair.theirs.path[below:]:
+        if one != other:
             count[one, other] = count.get((one, other), 0) + pair.ours.size
     return tuple(sorted(count, key=lambda words: -count[words]))
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from inspector.checkpoint.level_words import is_another_moment, is_before_training, is_quantity
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf

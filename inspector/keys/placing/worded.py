@@ -57,12 +57,15 @@ def _computed() -> frozenset[str]:
 def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
     """What is computed when a network is built goes where the module goes that it stands in."""
     computed = _computed()
+    ours = [leaf for leaf in sides.leaves if leaf.name.rpartition(".")[2] in computed]
+    if not ours:
+        return []
     there = {place.name: place for place in sides.places}
     modules = {leaf.name.rpartition(".")[0]: place.name.rpartition(".")[0] for leaf, place in found.links}
     made = []
-    for leaf in sides.leaves:
+    for leaf in ours:
         module, _, last = leaf.name.rpartition(".")
-        if last in computed and module in modules:
+        if module in modules:
             place = there.pop(f"{modules[module]}.{last}", None)
             if place is not None:
                 made.append((leaf, place))
@@ -72,16 +75,17 @@ def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
 def place_by_words(sides: Sides, found: Worded) -> list[Link]:
     """Links of a reading that is sure, with counters and buffers beside the tensors of their module."""
     move = Move(other_words.RULE.id, _says(found), tuple((f"{a} is", b) for a, b in found.equations), change=("words",))
-    made = [_link(leaf, place, move, found) for leaf, place in found.links]
-    beside = [*counters(sides, dict(found.links)), *_buffers(sides, found)]
+    moves = (move,)
+    made = [_link(leaf, place, moves, found) for leaf, place in found.links]
+    beside = [*counters(sides, found.links), *_buffers(sides, found)]
     known = {leaf.name for leaf, _ in found.links}
-    return made + [_link(leaf, place, move, found) for leaf, place in beside if leaf.name not in known]
+    return made + [_link(leaf, place, moves, found) for leaf, place in beside if leaf.name not in known]
 
 
-def _link(leaf: Leaf, place: Leaf, move: Move, found: Worded) -> Link:
+def _link(leaf: Leaf, place: Leaf, moves: tuple[Move, ...], found: Worded) -> Link:
     if leaf.name == place.name:
         return Link(leaf, place)
-    return Link(leaf, place, (move,), Evidence.WORDS if leaf.name in found.said else Evidence.UNIQUE_TOKEN)
+    return Link(leaf, place, moves, Evidence.WORDS if leaf.name in found.said else Evidence.UNIQUE_TOKEN)
 
 
 def _says(found: Worded) -> str:

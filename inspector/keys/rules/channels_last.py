@@ -81,10 +81,10 @@ def layout_of(axes: Axes) -> str:
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     last = False
-    kernels = [x for x in (*left.settled, *left.reshaped) if _is_kernel(x)]
+    kernels = [(x, _is_vouched(x)) for x in (*left.settled, *left.reshaped) if _is_kernel(x)]
     for ndim in _LETTERS:
         for vouched in (True, False):
-            alike = [x for x in kernels if len(x.target.shape or ()) == ndim and _is_vouched(x) is vouched]
+            alike = [x for x, known in kernels if len(x.target.shape or ()) == ndim and known is vouched]
             for link, axes in _orders(alike, vouched, left):
                 if axes != tuple(range(ndim)):
                     yield _permute(link, axes, flipped=axes == _upward(ndim) and not _is_depthwise(link))
@@ -127,7 +127,10 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
                 order = _as_or_upward(link, axes, left)
             yield link, order or axes
     elif vouched or left.elsewhere:
-        ways = [(link, orders_of([link])) for link in plain]
+        # By its shape alone: of thousands of kernels few differ.
+        by_shape = {link.source.shape: link for link in plain}
+        orders_by_shape = {shape: orders_of([link]) for shape, link in by_shape.items()}
+        ways = [(link, orders_by_shape[link.source.shape]) for link in plain]
         weak = left.elsewhere in (Elsewhere.CONTAINER, Elsewhere.NORM_WORDS, Elsewhere.PATHS)
         if (vouched or weak) and not all(orders for _, orders in ways):
             return  # one of them is as torch has it, and none otherwise

@@ -32,7 +32,11 @@ _WHOLE = re.compile(rf"{WHOLE.pattern}|(^|\.)(w_?|to_?)?({LETTERS})$", re.IGNORE
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     groups: dict[tuple[str, str, int], list[Link]] = {}
-    renamed = [link for link in left.settled if _is_renamed(link)]
+    changed = [link for link in left.settled if link.source.name != link.target.name]
+    # Names are looked at by their ends, of which few differ: most targets have no such matrix.
+    if not any(map(_WHOLE.search, {_end_of(link.target.name) for link in changed})):
+        return
+    renamed = [link for link in changed if _is_renamed(link)]
     if not renamed:
         return
     file = _around((leaf.name for leaf in leaves_of_file(left)), in_target=False)
@@ -94,6 +98,11 @@ def _is_renamed(link: Link) -> bool:
     ours, theirs = link.source.name, link.target.name
     # Brought together by order alone, too: that says where a matrix goes, and nothing of its rows.
     return _own(ours) != _own(theirs) and bool(_WHOLE.search(ours) and _WHOLE.search(theirs))
+
+
+def _end_of(name: str) -> str:
+    """Its last two words, which is what the pattern asks for."""
+    return ".".join(name.rsplit(".", 2)[-2:])
 
 
 def _around(names: Iterable[str], *, in_target: bool) -> Around:

@@ -173,10 +173,13 @@ def _kind(name: str) -> str:
 
 
 def _sets(leaves: Sequence[Leaf], family: Family) -> list[_Set]:
-    there = {leaf.name: leaf.shape for leaf in leaves}
     forms: dict[str, list[tuple[str, ...]]] = {}
     for form in family.parts:
         forms.setdefault(form[0], []).append(form)
+    modules = {leaf.name.rpartition(".")[0] for leaf in leaves}
+    if forms.keys().isdisjoint([module.rpartition(".")[2] for module in modules]):
+        return []  # as of most networks
+    there = {leaf.name: leaf.shape for leaf in leaves}
     found = []
     for name in there:
         module, _, leaf = name.rpartition(".")
