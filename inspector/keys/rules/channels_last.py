@@ -244,7 +244,7 @@ def _named_as_told(link: Link, own: str, left: Leftovers) -> bool:
     upward = _upward(len(link.target.shape or ())) if own == FLIPPED else None
     told = [x for x in alike if (x.target.shape or ())[0] != (x.target.shape or ())[1] and not _is_depthwise(x)]
     return bool(told) and not any(
-        not orders_of([x]) and (upward is None or _fits(upward, x)) or _UPWARD.search(x.target.name) for x in told
+        (not orders_of([x]) and (upward is None or _fits(upward, x))) or _UPWARD.search(x.target.name) for x in told
     )
 
 
