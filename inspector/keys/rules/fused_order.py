@@ -19,10 +19,10 @@ from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Evidence, Step,
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.keys.rules.fused_attention import LETTERS, WHOLE, letters_of, proves_order
 from inspector.keys.rules.inner_order import AS_IT_IS, leaves_of_file
-from inspector.keys.rules.stacked import Around, heads
+from inspector.keys.rules.stacked import OTHERWISE, Around, heads
 from inspector.units import counted
 
-FUSED_ORDER, OTHERWISE = "fused-order", "otherwise"
+FUSED_ORDER = "fused-order"
 _PARTS = {"q": "query", "k": "key", "v": "value"}
 # Names that several codes use for several orders.
 _SEVERAL = frozenset({"query_key_value", "linear_qkv", "wqkv", "mixed_qkv"})
