@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.provenance import shapes_of_names
-from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Evidence, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
+from inspector.keys.rules.entry import Leftovers, Link, Rule, leave_out, settle
 from inspector.keys.rules.fused_attention import LETTERS, WHOLE, letters_of, proves_order
 from inspector.keys.rules.inner_order import AS_IT_IS, leaves_of_file
 from inspector.keys.rules.stacked import OTHERWISE, Around, heads
@@ -32,7 +32,7 @@ _WHOLE = re.compile(rf"{WHOLE.pattern}|(^|\.)(w_?|to_?)?({LETTERS})$", re.IGNORE
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     groups: dict[tuple[str, str, int], list[Link]] = {}
-    renamed = [link for link in left.settled if _is_renamed(link)]
+    renamed = [link for link in (*left.settled, *left.permuted) if _is_renamed(link)]
     if not renamed:
         return
     file = _around((leaf.name for leaf in leaves_of_file(left)), in_target=False)
@@ -53,7 +53,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             # While it is asked, the plan is open.
             continue
         if answer == OTHERWISE:
-            yield from (_left_out(link) for link in links)
+            yield from (leave_out(link, rule=RULE.id, reason="The order of its rows is not known.") for link in links)
             continue
         order = _order(str(answer), _letters(theirs if in_file else ours))
         runs = order if in_file else [order.index(at) for at in range(len(order))]
@@ -127,18 +127,6 @@ def _own(name: str) -> str:
 def _letters(own: str) -> str:
     """The order that a name claims; c_attn and in_proj claim the usual one."""
     return letters_of(own) or "qkv"
-
-
-def _left_out(link: Link) -> Step:
-    return Step(
-        kind=StepKind.DROP,
-        source=link.source.name,
-        target=None,
-        rule=RULE.id,
-        reason="The order of its rows is not known.",
-        cost=Cost.LOSSY,
-        evidence=Evidence.CHOSEN,
-    )
 
 
 def _order(answer: str, usual: str) -> list[int]:
