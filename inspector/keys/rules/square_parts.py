@@ -8,7 +8,7 @@ are turned, these would be too, and then the whole would have another shape, unl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from inspector.keys.operations.squares import BELOW, BESIDE
 from inspector.keys.placing.roles import split_name
@@ -16,7 +16,7 @@ from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules import channels_last
 from inspector.keys.rules.entry import Leftovers, Link, Rule, leave_out, settle
 from inspector.keys.rules.stacked import OTHERWISE
-from inspector.keys.rules.transposed import AS_IT_IS, TRANSPOSED, shown_ways, way_of
+from inspector.keys.rules.transposed import AS_IT_IS, TRANSPOSED, Kind, is_square, shown_ways, way_of
 from inspector.keys.rules.wholes import Squares, squares_in
 from inspector.units import human_shape
 
@@ -25,6 +25,8 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     if not left.elsewhere:
         return
     shown = shown_ways(left)
+    if not _may_be_turned(shown, left):
+        return
     for link in left.settled:
         squares = squares_in(link)
         if squares is None or link.target.name in left.turned or link.target.name in left.oriented:
@@ -38,6 +40,15 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
         elif answer == OTHERWISE:
             yield leave_out(link, rule=RULE.id, reason="How the matrices in it lie is not known.")
+
+
+def _may_be_turned(shown: Mapping[Kind, set[bool]], left: Leftovers) -> bool:
+    """Whether a matrix of the file lies the other way round, by its shape or the user's word, or none tells.
+
+    A square alone may: but the whole has torch's shape, and where all others have it, too, nothing speaks against it.
+    """
+    turned = any(is_square(link) and link.target.name in left.turned for link in left.settled)
+    return turned or set().union(*shown.values()) != {False}
 
 
 def _place(link: Link) -> str:

@@ -213,3 +213,16 @@ def test_the_order_of_a_fused_matrix_is_asked_about_also_where_it_lies_the_other
     assert not plan.complete and "attn.qkv.weight" in plan.missing
     plan = diagnose(checkpoint, target, choose={"fused-order": "as-it-is"}).plan
     assert plan.complete and torch.equal(apply_plan(checkpoint, plan)["attn.qkv.weight"], state["attn.qkv.weight"])
+
+
+def test_where_every_matrix_that_tells_lies_as_torch_has_it_nothing_is_asked_of_a_whole(tmp_path, target_of):
+    """Names of another library on torch's layout; the squares of such names are spoken for by the others."""
+    state = around() | {"rnn.weight_hh_l0": torch.randn(4 * D, D), "proj.weight": torch.randn(D, D)}
+    checkpoint = opened({n.replace("head.weight", "head.kernel"): t for n, t in state.items()}, tmp_path)
+    target = goal_of(state, target_of)
+    assert [q.id for q in diagnose(checkpoint, target).plan.ambiguities] == ["transposed"]
+    plan = diagnose(checkpoint, target, choose={"transposed": "as-it-is"}).plan
+    assert plan.complete and not plan.ambiguities
+    # A square that lies the other way round by the user's word makes it doubtful after all.
+    plan = diagnose(checkpoint, target, choose={"transposed": "transposed"}).plan
+    assert [q.id for q in plan.ambiguities] == ["transposed-parts"]
