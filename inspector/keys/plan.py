@@ -171,6 +171,7 @@ def _settle(
         extra=tuple(extra),
         missing=tuple(made.missing),
         questions=questions,
+        permuted=tuple(made.permuted),
         turned=made.turned,
         oriented=frozenset(shown),
         elsewhere=made.elsewhere,
@@ -184,9 +185,13 @@ def _settle(
     targets = {step.target for step in steps if step.target is not None}
     made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
     # What a rule took away from its place and put nowhere: the place is empty again.
-    emptied = [x.target for x in made.placed if x.source.name in sources and x.target.name not in targets]
+    there = (*made.placed, *made.permuted)
+    emptied = [x.target for x in there if x.source.name in sources and x.target.name not in targets]
     gone = set(emptied)
     made.placed = [x for x in made.placed if x.target not in gone] if gone else made.placed
+    put = {step.source for step in steps if step.kind is StepKind.PERMUTE}
+    made.permuted += [x for x in made.reshaped if x.source.name in put]
+    made.permuted = [x for x in made.permuted if x.target not in gone]
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
     made.missing = [place for place in made.missing if place.name not in targets] + emptied
     made.turned = frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None)

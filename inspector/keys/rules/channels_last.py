@@ -27,6 +27,7 @@ Axes = tuple[int, ...]
 CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
 # What no shape shows of a matrix behind a flattened picture.
 FLATTEN_ORDER = "flatten-order"
+KERNEL_ORDER = "kernel-order"
 SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leave-out"
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
 _MOST_OPTIONS = 6
@@ -198,7 +199,7 @@ def _ask_same(link: Link, axes: Axes, left: Leftovers) -> Axes | None:
     """The order of a kernel called weight, whose shape shows none, beside others that do; None while it is open."""
     answer = left.questions.ask(
         Ambiguity(
-            id="kernel-order",
+            id=KERNEL_ORDER,
             question=(
                 f"{link.source.name} is {human_shape(link.source.shape or ())} in torch's order of axes and as the "
                 f"other kernels of the file lie, {_spell(layout_of(axes))}. In which is it stored? Either loads."
@@ -406,3 +407,5 @@ RULE = Rule(
     done="{tensors} {are} put into torch's order of axes",
     steps=_steps,
 )
+# What is asked about the order of the axes of one kernel.
+QUESTIONS = (RULE.id, KERNEL_ORDER)

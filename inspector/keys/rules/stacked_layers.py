@@ -114,12 +114,13 @@ def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Question
         found = [(x, rows[_plain(x.name)], _way(x.shape or (), rows[_plain(x.name)])) for x in wholes]
         ways = {way for leaf, _, way in found if len(leaf.shape or ()) == 3}
         for leaf, row, way in found:
+            # Others of the same stacks, whose sizes tell, speak for the square ones.
+            asked = way == "square" and ways & {"plain", "turned"} != {"plain"}
             if way == "square":
-                # Others of the same stacks, whose sizes tell, speak for the square ones.
-                way = "plain" if ways & {"plain", "turned"} == {"plain"} else _ask(leaf, in_target, questions)
+                way = _ask(leaf, in_target, questions) if asked else "plain"
             if way:
                 cut = True
-                yield _recast(leaf, row, way == "turned", in_target)
+                yield _recast(leaf, row, way == "turned", in_target, oriented=asked)
 
 
 def _way(whole: Shape, row: Sequence[Leaf]) -> str:
@@ -153,7 +154,7 @@ def _ask(leaf: Leaf, in_target: bool, questions: Questions) -> str:
     return "turned" if answer == TRANSPOSED else "plain"
 
 
-def _recast(leaf: Leaf, row: Sequence[Leaf], turned: bool, in_target: bool) -> Recast:
+def _recast(leaf: Leaf, row: Sequence[Leaf], turned: bool, in_target: bool, *, oriented: bool) -> Recast:
     around = _AROUND.match(leaf.name)
     wrapper = around[0] if around else ""
     rows = (leaf.shape or (1,))[0] // len(row)
@@ -170,6 +171,7 @@ def _recast(leaf: Leaf, row: Sequence[Leaf], turned: bool, in_target: bool) -> R
         value=value_of(1, [rows] * len(row), turned=turned),
         turned=turned,
         proved=True,
+        oriented=oriented,
     )
 
 
