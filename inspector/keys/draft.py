@@ -30,6 +30,8 @@ class Draft:
     reshaped: list[Link] = field(default_factory=list)
     missing: list[Leaf] = field(default_factory=list)
     held: list[Leaf] = field(default_factory=list)
+    # Links whose shapes differed until a step put their axes in order.
+    permuted: list[Link] = field(default_factory=list)
     # Places whose tensor a step so far puts into another order.
     turned: frozenset[str] = frozenset()
     lost_order: str = ""

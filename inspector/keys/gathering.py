@@ -225,6 +225,9 @@ def _told(one: _Set, place: _Place) -> float:
         return -1
     if one.words == place.words or one.words == _words(place.node.path):
         return 2
+    # Of a letter alone nothing is known that its part's name does not begin with: D may be a decoder.
+    if len(one.label) == 1 and place.label.lower().startswith(one.label.lower()):
+        return 1
     points = relation(read(_as_path(one.words), 0), read(_as_path(place.words), 0))
     if points < 0 or (_halves(one.words) and _halves(place.words) and _halves(one.words) != _halves(place.words)):
         return -1

@@ -81,7 +81,12 @@ def draft(
     made.elsewhere = made.elsewhere or written_as_paths(own_names, places)
     if made.writer is not None and made.writer.in_out and lies_as_torch((x.source, x.target) for x in made.placed):
         made.writer = None
-    made.steps += [_placing(link) for link in made.placed]
+    # What links of one subtree have in common: their moves, what these are called, and in words.
+    said: dict[int, tuple[list[str], str]] = {}
+    for link in made.placed:
+        if id(link.moves) not in said:
+            said[id(link.moves)] = _said_of(link.moves)
+    made.steps += [_placing(link, *said[id(link.moves)]) for link in made.placed]
     made.steps += [_leaving(leaf, move) for leaf, move in dropped]
     made.missing = [place for place in places if place.name not in filled]
     extra = [leaf for leaf in leaves if leaf.name not in away]
@@ -92,13 +97,18 @@ def draft(
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
-    at = {source: step.target for step in made.steps for source in step.takes[:1]}
+    # A tied tensor has a place of its own besides.
+    at = {x.source: x.target for x in made.steps if x.source is not None and x.kind is not StepKind.TIE}
+    # Whole subtrees have one move: its key is worked out once.
+    uses: dict[int, list[tuple[Link, Move]]] = {}
     for link in links:
         # What a tensor rule left out after all (another head) is not counted as renamed.
         if at.get(link.source.name, link.target.name) is not None:
             read = spelled.get(link.source.name)
             for move in (*link.moves, read[1]) if read is not None else link.moves:
-                made.moves.setdefault(move.key, []).append((link, move))
+                if id(move) not in uses:
+                    uses[id(move)] = made.moves.setdefault(move.key, [])
+                uses[id(move)].append((link, move))
     give_back_whole(made, stands, own_leaves, own_places)
     give_back(made, spelled)
     return made
@@ -108,8 +118,13 @@ def _same_shape(link: Link) -> bool:
     return link.target.shape is None or link.source.shape == link.target.shape
 
 
-def _placing(link: Link) -> Step:
-    ids = list(dict.fromkeys(move.rule for move in link.moves))
+def _said_of(moves: Sequence[Move]) -> tuple[list[str], str]:
+    """(ids of the rules, what they do)."""
+    says = "; ".join(dict.fromkeys(move.says for move in moves))
+    return list(dict.fromkeys(move.rule for move in moves)), f"{says[:1].upper()}{says[1:]}."
+
+
+def _placing(link: Link, ids: Sequence[str], reason: str) -> Step:
     if not ids:
         return Step(
             kind=StepKind.KEEP,
@@ -120,14 +135,13 @@ def _placing(link: Link) -> Step:
             cost=Cost.LOSSLESS,
             evidence=Evidence.EXACT_NAME,
         )
-    says = "; ".join(dict.fromkeys(move.says for move in link.moves))
     return Step(
         kind=StepKind.RENAME if link.source.name != link.target.name else StepKind.KEEP,
         source=link.source.name,
         target=link.target.name,
         rule=ids[0],
         also=tuple(ids[1:]),
-        reason=says[:1].upper() + says[1:] + ".",
+        reason=reason,
         cost=Cost.LOSSLESS,
         evidence=link.evidence or Evidence.RULE,
     )
@@ -157,6 +171,7 @@ def _settle(
         extra=tuple(extra),
         missing=tuple(made.missing),
         questions=questions,
+        permuted=tuple(made.permuted),
         turned=made.turned,
         oriented=frozenset(shown),
         elsewhere=made.elsewhere,
@@ -170,9 +185,13 @@ def _settle(
     targets = {step.target for step in steps if step.target is not None}
     made.steps = [step for step in made.steps if step.source not in sources or step.source is None] + steps
     # What a rule took away from its place and put nowhere: the place is empty again.
-    emptied = [x.target for x in made.placed if x.source.name in sources and x.target.name not in targets]
+    there = (*made.placed, *made.permuted)
+    emptied = [x.target for x in there if x.source.name in sources and x.target.name not in targets]
     gone = set(emptied)
     made.placed = [x for x in made.placed if x.target not in gone] if gone else made.placed
+    put = {step.source for step in steps if step.kind is StepKind.PERMUTE}
+    made.permuted += [x for x in made.reshaped if x.source.name in put]
+    made.permuted = [x for x in made.permuted if x.target not in gone]
     made.reshaped = [x for x in made.reshaped if x.source.name not in sources]
     made.missing = [place for place in made.missing if place.name not in targets] + emptied
     made.turned = frozenset(s.target for s in made.steps if s.kind is StepKind.PERMUTE and s.target is not None)

@@ -21,6 +21,7 @@ class Recast:
 
     value: of the step. turned: the whole lies (in, out).
     proved: the order of the parts is shown, not the user's word or the default.
+    oriented: which way round the parts lie is known, also of square ones.
     """
 
     rule: str
@@ -31,5 +32,6 @@ class Recast:
     value: str
     turned: bool = False
     proved: bool = False
+    oriented: bool = False
     # Equal runs below each other, whose rows are the parts' own: the plain operations say it in fewer words.
     plain: bool = False

@@ -109,8 +109,9 @@ def used_sources(steps: Iterable[Step]) -> list[str]:
     for step in steps:
         if step.rows != (0, 0) and step.source is not None:
             cuts.setdefault(step.source, []).append(step.rows)
-        else:
-            found += step.takes
+        elif step.source is not None and step.kind is not StepKind.TIE:
+            found.append(step.source)
+            found += step.more
     for source, rows in cuts.items():
         rows.sort()
         whole = rows[0][0] == 0 and all(a[1] == b[0] for a, b in pairwise(rows))

@@ -34,8 +34,11 @@ class StandIns:
     theirs: dict[str, tuple[Recast, int]] = field(default_factory=dict)
 
     def shown_axes(self, source: str, target: str) -> bool:
-        """Whether the shape of the whole shows which way round this matrix lies."""
-        return _is_shown_turned(self.ours.get(source)) or _is_shown_turned(self.theirs.get(target))
+        """Whether the whole shows which way round this matrix lies."""
+        return any(
+            known is not None and (known[0].oriented or _is_shown_turned(known))
+            for known in (self.ours.get(source), self.theirs.get(target))
+        )
 
     def shown_in_out(self, source: str) -> bool:
         """Whether the shape of the file's whole shows that it lies (in, out)."""
@@ -90,7 +93,12 @@ def give_back_whole(made: Draft, stands: StandIns, leaves: Sequence[Leaf], place
         theirs = stands.theirs.get(step.target or "")
         if not ours and theirs is None:
             steps.append(step)
-        elif ours and theirs is None and step.kind in (*_PLAIN, StepKind.DROP) and len(step.sources) == 1:
+        elif (
+            ours
+            and theirs is None
+            and (step.kind in (*_PLAIN, StepKind.DROP) or _turns(step))
+            and len(step.sources) == 1
+        ):
             cut.setdefault(ours[0][0].whole.name, []).append(step)
         elif theirs is not None and not ours and (step.kind in _PLAIN or _turns(step)) and len(step.sources) == 1:
             joined.setdefault(theirs[0].whole.name, {})[theirs[1]] = step
@@ -142,8 +150,7 @@ def _taken_apart(recast: Recast, found: Sequence[Step], made: Draft, stands: Sta
 def _put_together(recast: Recast, landed: Sequence[Step]) -> Step:
     more = tuple(step.source or "" for step in landed[1:])
     made = _step(recast, landed[0], StepKind.MERGE, source=landed[0].source or "", target=recast.whole.name)
-    value = with_turned_parts(recast.value)
-    return replace(made, more=more, shape=recast.whole.shape, value=value if _turns(landed[0]) else made.value)
+    return replace(made, more=more, shape=recast.whole.shape)
 
 
 def _turns(step: Step) -> bool:
@@ -155,6 +162,7 @@ def _step(
 ) -> Step:
     named = landed.evidence in (Evidence.EXACT_NAME, Evidence.RULE)
     also = tuple(dict.fromkeys(rule for rule in (landed.rule, *landed.also) if rule))
+    value = "" if recast.plain else recast.value
     return Step(
         kind=kind,
         source=source,
@@ -165,7 +173,7 @@ def _step(
         cost=Cost.LOSSLESS,
         evidence=Evidence.RULE if named else landed.evidence,
         shape=piece.leaf.shape if piece is not None else None,
-        value="" if recast.plain else recast.value,
+        value=with_turned_parts(recast.value) if _turns(landed) else value,
         rows=piece.rows if piece is not None else (0, 0),
         declared=recast.proved,
     )

@@ -292,7 +292,7 @@ def test_class_93_another_part_of_the_system(file_of, target_of):
     assert diagnose(file_of(ours), target_of(goal)).plan.complete
     heads = {"stem.conv.weight": (8, 3, 3, 3), "stem.fc.weight": (12, 8)}
     ours, goal = heads | {"head_food.weight": (5, 12)}, heads | {"head_flowers.weight": (5, 12)}
-    assert [q.id for q in diagnose(file_of(ours), target_of(goal)).plan.ambiguities] == ["other-words"]
+    assert [q.id for q in diagnose(file_of(ours), target_of(goal)).plan.ambiguities] == ["related-names"]
 
 
 def test_class_94_numbers_about_the_weights(target_of, tmp_path):

@@ -7,7 +7,6 @@ import torch
 
 from inspector.keys.diagnose import diagnose
 from inspector.keys.placing.contradictions import are_siblings_at_the_top
-from inspector.keys.placing.parts import Part
 from inspector.keys.report import Evidence
 from inspector.readers import open_checkpoint
 
@@ -130,12 +129,8 @@ def test_a_square_of_two_counts_under_other_words_is_asked_about(ours, theirs, c
 
 
 def test_a_language_models_head_is_the_head_and_another_tasks_is_not():
-    class _Pair:
-        def __init__(self, one, other):
-            self.ours, self.theirs = Part((one,), 0), Part((other,), 0)
-
     def siblings(one, other):
-        return are_siblings_at_the_top(_Pair(one, other), (), ())
+        return are_siblings_at_the_top((one,), (other,))
 
     assert not siblings("lm_head", "head") and not siblings("head", "lm_head")
     assert siblings("rotation_head", "head") and siblings("lm_head", "cls_head")

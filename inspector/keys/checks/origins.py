@@ -44,6 +44,9 @@ def _caffe2(context: Context) -> str:
 
 
 def _esrgan(context: Context) -> Iterator[Finding]:
+    # Most files end here.
+    if not any("RDB" in form or "rdb" in form for form in context.forms):
+        return
     ours = [label for label, kind in _ESRGAN if any(kind.match(name) for name in context.tensors)]
     theirs = [label for label, kind in _ESRGAN if any(kind.match(name) for name in context.places)]
     if len(ours) == len(theirs) == 1 and ours != theirs:
@@ -148,9 +151,15 @@ def _moment(context: Context) -> Iterator[Finding]:
     """What is an average or another epoch's by its name, and was taken without a choice of the user."""
     if context.questions.used:
         return
-    lost = {lost_level(".".join((*context.state.path, a)), b) for a, b in context.goes.items() if not is_bookkeeping(a)}
-    level = next((found[1] for found in lost if found is not None and found[0] is Says.MOMENT), "")
-    if level and None not in lost:
+    lost: set[tuple[Says, str]] = set()
+    for ours, theirs in context.goes.items():
+        if not is_bookkeeping(ours):
+            found = lost_level(".".join((*context.state.path, ours)), theirs)
+            if found is None:
+                return
+            lost.add(found)
+    level = next((found[1] for found in lost if found[0] is Says.MOMENT), "")
+    if level:
         yield ANOTHER_MOMENT.found(
             f'All names have "{level}", which says that these are the weights of another moment, or an average. The '
             "file has no others that fit: these are taken.",

@@ -48,7 +48,9 @@ _PARTNERS = frozenset().union(*(needed for _, needed, _ in _KINDS))
 
 def _quantised(context: Context) -> str:
     """Quantised weights with scales beside them, and who packed them."""
-    by_module = _parts_of((*context.tensors, *(() if context.state.is_module else context.state.others)))
+    others = () if context.state.is_module else context.state.others
+    # No partner's name is a number: of the tensors their forms are asked.
+    by_module = _parts_of((*context.tensors, *others)) if _name_partners((*context.forms, *others)) else {}
     ends = {part for name in context.places for part in name.split(".")[-_ENDS:]} if by_module else set()
     for who, needed, remedy in _KINDS:
         if needed & ends:
@@ -68,6 +70,10 @@ def _quantised(context: Context) -> str:
             f"{context.target.label} computes with real numbers: save the dequantised model first."
         )
     return ""
+
+
+def _name_partners(names: Iterable[str]) -> bool:
+    return any(not _PARTNERS.isdisjoint(name.rsplit(".", _ENDS)[-_ENDS:]) for name in names)
 
 
 def _parts_of(names: Iterable[str]) -> dict[str, set[str]]:

@@ -75,9 +75,12 @@ def _depth(context: Context) -> Iterator[Finding]:
     for stack in stacks(context.draft.target):
         blocks = list(stack.blocks.values())
         lacking = [b for b in blocks if is_block(b) and all(x.name in missing for _, x in b.walk())]
-        there = [b for b in blocks if b not in lacking]
+        if not lacking:
+            continue
+        gone = {id(b) for b in lacking}
+        there = [b for b in blocks if id(b) not in gone]
         forms = {b.forms for b in there}
-        if lacking and any(b.forms in forms for b in lacking):
+        if any(b.forms in forms for b in lacking):
             yield OTHER_DEPTH.found(
                 f"{stack.place or 'the network'} has {len(there)} blocks in the file and {len(blocks)} in "
                 f"{context.target.label}: the file is of a shallower network, and no renaming makes up for the rest.",

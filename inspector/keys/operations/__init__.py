@@ -39,6 +39,7 @@ from inspector.keys.operations import (
     rows,
     split,
     spread_channels,
+    squares,
     tie,
 )
 from inspector.keys.operations.entry import Operation
@@ -56,6 +57,7 @@ OPERATIONS: tuple[Operation, ...] = (
     flipped.OPERATION,
     rows.OPERATION,
     blocks.OPERATION,
+    squares.OPERATION,
     merging.OPERATION,
     merge.OPERATION,
     merge_bias.OPERATION,

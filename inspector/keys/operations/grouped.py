@@ -52,8 +52,8 @@ def _make(step: Step, tensors: Mapping[str, RawTensor]) -> RawTensor:
         whole = tensors[step.sources[0]]
         rows = (_turned(whole) if turned else whole).reshape((groups, sum(runs), -1))
         # (groups, rows, ...) -> (rows, groups, ...), where a part's rows lie below each other.
-        mine = rows.permute((1, 0, 2)).rows(*step.rows).permute((1, 0, 2))
-        return mine.contiguous().reshape(shape).copy()
+        mine = rows.permute((1, 0, 2)).rows(*step.rows).permute((1, 0, 2)).contiguous()
+        return (_turned(mine.reshape(_swapped(shape))) if turn_parts else mine.reshape(shape)).copy()
     held = [tensors[name] for name in step.sources]
     parts = [(_turned(part) if turn_parts else part).reshape((groups, -1)) for part in held]
     whole = join(parts, axis=1)
@@ -65,7 +65,7 @@ def _undo(step: Step, tensor: RawTensor) -> tuple[Part, ...]:
     size = sum(runs)
     if step.kind is StepKind.SPLIT:
         mine = tuple(group * size + row for group in range(groups) for row in range(*step.rows))
-        return (Part(step.sources[0], tensor, among=mine, turned=turned),)
+        return (Part(step.sources[0], _turned(tensor) if turn_parts else tensor, among=mine, turned=turned),)
     whole = (_turned(tensor) if turned else tensor.contiguous()).reshape((groups * size, -1))
     starts = [0, *accumulate(runs)]
     found = []
@@ -84,7 +84,8 @@ def _lines(steps: Sequence[Step]) -> list[str]:
         if step.kind is StepKind.SPLIT:
             rows = f"state[{step.source!r}]{turn}.reshape({groups}, {sum(runs)}, -1)"
             first, last = step.rows
-            lines.append(f"made[{step.target!r}] = {rows}[:, {first}:{last}].reshape({shape!r}).clone()")
+            form, back = (_swapped(shape), ".transpose(-1, -2).contiguous()") if turn_parts else (shape, ".clone()")
+            lines.append(f"made[{step.target!r}] = {rows}[:, {first}:{last}].reshape({form!r}){back}")
             continue
         parts = ", ".join(f"state[{name!r}]" for name in step.sources)
         part = "part.t()" if turn_parts else "part"

@@ -12,22 +12,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
-from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.grids import is_square
+from inspector.keys.placing.doubtful import (
+    AS_PLACED,
+    LEAVE_OUT,
+    MIX,
+    Doubt,
+    by_levels,
+    decide,
+    exchange_of,
+    is_within,
+    module_of,
+    of_levels,
+    unwrapped,
+    weights_of,
+)
 from inspector.keys.placing.kinds import shown
-from inspector.keys.placing.synonyms import EMPTY
-from inspector.keys.placing.tree import Leaf, Path, before_shared_end, exchanged, is_most
-from inspector.keys.placing.words import is_another_part, words_of
+from inspector.keys.placing.renamed_parts import renames
+from inspector.keys.placing.tree import Leaf, Path, is_most
 from inspector.keys.report import Ambiguity
-from inspector.keys.rules.entry import Link, Move, Questions, Renames, Rule
+from inspector.keys.rules.entry import Link, Move, Questions, Rule
 from inspector.units import counted
 
-MIX, AS_PLACED, LEAVE_OUT = "mix", "as-placed", "leave-out"
-# Last names that say nothing about where a tensor belongs.
-_BARE = frozenset({"weight", "bias", "running_mean", "running_var"})
 _MOST_SEGMENTS = 10
-_LONGEST_NUMBER = 10
 # What files call the parts of one network.
 _PARTS = frozenset(
     {
@@ -70,23 +77,11 @@ def settle_ambiguities(
     """
     kept: list[Link] = list(links)
     held: list[Leaf] = []
-    for find in (_mixtures, _renames, _rivals):
+    for find in (_mixtures, renames, _rivals):
         for doubted, ambiguity, place in list(find(kept, extra, places, rules)):
             kept = decide(questions.ask(ambiguity, place=place), doubted, kept, held)
     return kept, held
 
-
-def decide(answer: str | None, doubted: Sequence[Link], kept: list[Link], held: list[Leaf]) -> list[Link]:
-    """What is kept after the answer. held: is added to where there is none yet."""
-    if answer in (MIX, AS_PLACED):
-        return kept
-    if answer is None:
-        held += [link.source for link in doubted]
-    away = {link.source.name for link in doubted}
-    return [link for link in kept if link.source.name not in away]
-
-
-Doubt = tuple[list[Link], Ambiguity, str]
 
 _MIX_OPTIONS = (
     (MIX, "they are parts of one network: fill the gaps from it"),
@@ -103,13 +98,19 @@ def _mixtures(
     by_name = {link.target.name for link in links if not link.moves}
     groups: dict[tuple[Path, Path], list[Link]] = {}
     copies: dict[tuple[Path, Path], list[Leaf]] = {}
-    for link in _weights(links):
+    # What stands in one module, and came there by the same moves, has the same before it.
+    known: dict[tuple[str, str, int], list[tuple[Path, Path]]] = {}
+    for link in weights_of(links):
         if not link.moves:
             continue
-        exchanged = _exchange(link)
-        for key in dict.fromkeys((exchanged, *_dropped_levels(link))):
+        module, dot, last = link.source.name.rpartition(".")
+        place, other_dot, other_last = link.target.name.rpartition(".")
+        where = module + dot, place + other_dot, id(link.moves)
+        if where not in known:
+            known[where] = list(dict.fromkeys((exchange_of(link), *_dropped_levels(link))))
+        for n, key in enumerate(known[where]):
             groups.setdefault(key, []).append(link)
-            if key == exchanged and _last(link.source) == _last(link.target):
+            if not n and last == other_last:
                 continue  # its own place
             name = ".".join((*key[1], *link.source.name.split(".")[len(key[0]) :]))
             if name != link.target.name and name in by_name and shapes[name] in (None, link.source.shape):
@@ -141,7 +142,7 @@ def _mixtures(
             prefix,
         )
     if not _are_parts_of_one(links, extra, places):
-        yield from _unsure_levels(_weights(links))
+        yield from _unsure_levels(weights_of(links))
 
 
 def _are_parts_of_one(links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
@@ -188,9 +189,10 @@ def _unsure_levels(links: Sequence[Link]) -> Iterable[Doubt]:
 def _dropped_levels(link: Link) -> Iterator[tuple[Path, Path]]:
     """(what stands before in the file, what stands there in the target), for each level that was dropped."""
     gone: list[int] = []
+    above = tuple(link.source.name.split("."))[:-1]
     for move in link.moves:
         path = _dropped(move)
-        if path and tuple(link.source.name.split(".", len(path))[: len(path)]) == path:
+        if path and above[: len(path)] == path:
             gone.append(len(path) - 1)
             yield path, tuple(segment for i, segment in enumerate(path) if i not in gone)
 
@@ -203,100 +205,24 @@ def _dropped(move: Move) -> Path:
     return (*filter(None, parameters["place"].split(".")), parameters["drop"])
 
 
-def _renames(
-    links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], rules: Sequence[Rule]
-) -> Iterable[Doubt]:
-    """Names exchanged for others over a part of the network: nothing says so but that both were left over."""
-    groups: dict[tuple[Path, Path, Path], list[Link]] = {}
-    shapes = {place.name: place.shape for place in places}
-    ends = Counter(place.name.rpartition(".")[2] for place in places)
-    total = sum(count for end, count in ends.items() if end not in BOOKKEEPING)
-    levels = _of_levels(rules)
-    others = {rule.id for rule in rules if rule.plain is not None}
-    for link in _weights(links):
-        if not link.moves or any(move.proved for move in link.moves):
-            continue
-        if _is_only_a_level(link) and not any(move.rule in others for move in link.moves):
-            continue
-        ours, theirs = (_plain(_module(leaf), link.moves, rules) for leaf in (link.source, link.target))
-        # A level more or less is no other name, unless nothing is left of the name but "weight".
-        end = link.target.name.rpartition(".")[2]
-        bare = ours != theirs and not (ours and theirs) and (end in _BARE or ends[end] > 1)
-        numbered = _by_levels(link, levels) and _takes_a_number(link, ours, shapes)
-        if not (bare or numbered) and (_within(ours, theirs) or _within(theirs, ours)):
-            continue
-        ours, theirs = before_shared_end((ours, theirs))
-        same = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
-        groups.setdefault((ours[:same], ours[same:], theirs[same:]), []).append(link)
-    for (shared, ours, theirs), group in groups.items():
-        first = group[0]
-        question = (
-            f"{counted(len(group), 'tensor')} would get another name because shapes fit and both were left "
-            f"over, {first.source.name} as {shown(first.target)} first. Is that right?"
-        )
-        if is_most(len(group), total):
-            before, after = (".".join((*shared, *own)) for own in (ours, theirs))
-            begins = len(shared) + len(ours)
-            square = is_square((link.source.name.split(".")[begins:], link.source.shape) for link in group)
-            if square and ours and theirs and not _one_word(ours[-1], theirs[-1]):
-                question = (
-                    f'What lies under "{before}." and "{after}." is counted by two numbers, both up to the same, and '
-                    f"all of it is alike. Do they count in the same order, {first.source.name} as {first.target.name}?"
-                )
-            elif not is_another_part(ours, theirs):
-                continue  # the name of the whole network: net. for model.
-            else:
-                question = (
-                    f'{counted(len(group), "tensor")} under "{before}." fit where the target has "{after}.", a part of '
-                    "another name. Are they meant for it?"
-                )
-        yield (
-            group,
-            Ambiguity(
-                id="rename",
-                question=question,
-                options=((AS_PLACED, "yes, these are the same tensors"), (LEAVE_OUT, "no, leave them out")),
-            ),
-            ".".join(_module(first.source)),
-        )
-
-
-def _one_word(ours: str, theirs: str) -> bool:
-    """Whether two segments share a word, or one has none."""
-    one, other = ({*words_of(segment)} - EMPTY for segment in (ours, theirs))
-    return not (one and other) or bool(one & other)
-
-
-def _takes_a_number(link: Link, ours: Path, shapes: dict[str, Shape | None]) -> bool:
-    """Whether a number was put into a name that had none there, while the next number's place is just the same."""
-    path = link.target.name.split(".")
-    for i, segment in enumerate(path):
-        if segment.isdecimal() and segment.isascii() and len(segment) < _LONGEST_NUMBER and segment not in ours:
-            for near in (int(segment) - 1, int(segment) + 1):
-                name = ".".join((*path[:i], str(near), *path[i + 1 :]))
-                if name in shapes and shapes[name] in (None, link.source.shape):
-                    return True
-    return False
-
-
 def _rivals(
     links: Sequence[Link], extra: Sequence[Leaf], places: Sequence[Leaf], rules: Sequence[Rule]
 ) -> Iterable[Doubt]:
     """Names that become another place's by leaving out or putting in no more segments than were."""
-    levels = _of_levels(rules)
-    moved = [link for link in _weights(links) if _by_levels(link, levels)]
-    exchanges = {_exchange(link) for link in moved}
+    levels = of_levels(rules)
+    moved = [link for link in weights_of(links) if by_levels(link, levels)]
+    exchanges = {exchange_of(link) for link in moved}
     if len(exchanges) < 2 and all(not theirs or not ours for ours, theirs in exchanges):
         return  # one prefix for all of them
     there = {link.target.name: link for link in moved}
     ends: dict[str, list[Path]] = {}
-    for path in dict.fromkeys(_module(link.target) for link in moved):
+    for path in dict.fromkeys(module_of(link.target) for link in moved):
         ends.setdefault(path[-1] if path else "", []).append(path)
     doubted = []
     known: dict[tuple[Path, Path], list[Path]] = {}
     wrappers = WRAPPER_SEGMENTS | _of_the_whole(moved, len(links))
     for link in moved:
-        ours, theirs = _module(link.source), _module(link.target)
+        ours, theirs = module_of(link.source), module_of(link.target)
         if (ours, theirs) not in known:
             known[ours, theirs] = _readings(ours, theirs, ends, wrappers)
         leaf = link.target.name.rpartition(".")[2]
@@ -319,7 +245,7 @@ def _rivals(
                 ),
                 options=((AS_PLACED, f"yes, {link.target.name}"), (LEAVE_OUT, "no, leave them out")),
             ),
-            ".".join(_module(link.source)),
+            ".".join(module_of(link.source)),
         )
 
 
@@ -333,16 +259,18 @@ def _readings(ours: Path, theirs: Path, ends: dict[str, list[Path]], wrappers: f
     # Put in, or exchanged: what only needs more segments is the better reading.
     bucket = ends.get(ours[-1] if ours else "", []) if ours else [p for paths in ends.values() for p in paths]
     # Wrappers count for nothing: whoever put them in meant no other place by them.
-    longest = len(_unwrapped(theirs if _within(ours, theirs) else ours, wrappers))
-    longest += not _within(ours, theirs)
+    longest = len(unwrapped(theirs if is_within(ours, theirs) else ours, wrappers))
+    longest += not is_within(ours, theirs)
     return [
-        path for path in bucket if path != theirs and len(_unwrapped(path, wrappers)) <= longest and _within(ours, path)
+        path
+        for path in bucket
+        if path != theirs and len(unwrapped(path, wrappers)) <= longest and is_within(ours, path)
     ]
 
 
 def _is_exact(link: Link, wrappers: frozenset[str]) -> bool:
     """Whether its name is its place's but for wrappers: nothing else has a better claim to that place."""
-    return _unwrapped(_module(link.source), wrappers) == _unwrapped(_module(link.target), wrappers)
+    return unwrapped(module_of(link.source), wrappers) == unwrapped(module_of(link.target), wrappers)
 
 
 def _of_the_whole(moved: Sequence[Link], total: int) -> frozenset[str]:
@@ -355,63 +283,5 @@ def _of_the_whole(moved: Sequence[Link], total: int) -> frozenset[str]:
     return frozenset(segment for segment, n in count.items() if is_most(n, total))
 
 
-def _unwrapped(path: Path, wrappers: frozenset[str] = WRAPPER_SEGMENTS) -> Path:
-    return tuple(segment for segment in path if segment not in wrappers)
-
-
-def _weights(links: Sequence[Link]) -> list[Link]:
-    return [link for link in links if link.source.name.rpartition(".")[2] not in BOOKKEEPING]
-
-
-def _module(leaf: Leaf) -> Path:
-    return tuple(leaf.name.split(".")[:-1])
-
-
-def _exchange(link: Link) -> tuple[Path, Path]:
-    """What stands before the shared end of both modules."""
-    ours, theirs = link.source.name.rpartition(".")[0], link.target.name.rpartition(".")[0]
-    # The module of a tensor at the top has no name, which is no segment either.
-    return exchanged(ours, theirs) if ours and theirs else (_module(link.source), _module(link.target))
-
-
-def _is_only_a_level(link: Link) -> bool:
-    """Whether one module's whole name ends the other's, more than wrappers, and what was put in has no number."""
-    ours, theirs = _exchange(link)
-    if ours and theirs:
-        return False
-    ends = [leaf.name.rpartition(".")[0].rpartition(".")[2] for leaf in (link.source, link.target)]
-    return (
-        ends[0] == ends[1] != ""
-        and ends[0] not in WRAPPER_SEGMENTS
-        and not any(segment.isdecimal() for segment in (*theirs, _last(link.target)))
-    )
-
-
 def _last(leaf: Leaf) -> str:
     return leaf.name.rpartition(".")[2]
-
-
-def _of_levels(rules: Sequence[Rule]) -> frozenset[str]:
-    """Ids of the rules that take levels off or put them in."""
-    return frozenset(rule.id for rule in rules if rule.renames is Renames.LEVELS)
-
-
-def _by_levels(link: Link, levels: frozenset[str]) -> bool:
-    """Whether levels of the names were taken off or put in, and nothing else done to them."""
-    return bool(link.moves) and all(move.rule in levels for move in link.moves)
-
-
-def _within(short: Path, long: Path) -> bool:
-    """Whether short is long with segments left out."""
-    rest = iter(long)
-    return all(segment in rest for segment in short)
-
-
-def _plain(path: Path, moves: Iterable[Move], rules: Sequence[Rule]) -> Path:
-    """Without what the rules that moved it account for by themselves."""
-    moved = {move.rule for move in moves}
-    plain = [rule for rule in rules if rule.plain is not None and rule.id in moved]
-    for rule in sorted(plain, key=lambda rule: rule.renames):
-        assert rule.plain is not None
-        path = rule.plain(path)
-    return _unwrapped(path)

@@ -81,7 +81,7 @@ def _counted(sides: Sides, size: Size) -> Counted | None:
                 return None
             pairs += found
             kinds[place.name] = kind
-    return Counted([*pairs, *counters(sides, dict(pairs))], kinds)
+    return Counted([*pairs, *counters(sides, pairs)], kinds)
 
 
 def _exact(shape: Shape | None) -> Shape | None:

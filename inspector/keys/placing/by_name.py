@@ -29,8 +29,8 @@ from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.related import ask_related
 from inspector.keys.placing.roles import is_counter, squeezed
 from inspector.keys.placing.tree import Leaf, Node, before_shared_end
-from inspector.keys.placing.worded import ask_words, place_by_words, words_of_both
-from inspector.keys.report import Ambiguity
+from inspector.keys.placing.worded import SAME, ask_words, confirm_words, place_by_words, words_of_both
+from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import index_shift, other_words, related_names, same_order, twins
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
@@ -80,7 +80,22 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         # Never against the words. Where equal names contradict the order, the user is asked which of them holds.
         pairs = ()
     # Which of a few layers is which is a better question than whether all of them stand in order.
-    if worded is not None and worded.asks and (not pairs or (worded.strong and agreed(pairs, worded.links))):
+    # How many the names alone explain.
+    few = 2 * len(links) < len(sides.leaves)
+    if worded is not None and worded.to_confirm and few and not (pairs or asked.open):
+        # The names say nothing else, and something speaks against it that the user may know better.
+        answer = confirm_words(worded, questions)
+        if answer is None:
+            questions.take(asked, open_too=False)
+            placed = {link.source.name for link in links}
+            return links, found.dropped, [leaf for leaf in sides.leaves if leaf.name not in placed]
+        if answer == SAME:
+            worded = replace(worded, unsure="")
+            if worded.sure:
+                questions.take(asked, open_too=False)
+                made = place_by_words(sides, worded)
+                return [replace(link, evidence=Evidence.CHOSEN) for link in made], found.dropped, []
+    if worded is not None and worded.asks and (not pairs or (few and worded.strong and agreed(pairs, worded.links))):
         settled = ask_words(sides, worded, questions)
         if settled is not None:
             questions.take(asked, open_too=False)
@@ -137,6 +152,8 @@ def _worth_asking(pairs: Pairs, source: Node, goal: Node, rules: Sequence[Rule],
 
 def _has_other_sizes(link: Link) -> bool:
     """Whether equal names stand for tensors that no order of axes makes alike."""
+    if link.source.shape == link.target.shape:
+        return False
     ours, theirs = squeezed(link.source.shape), squeezed(link.target.shape)
     return ours is not None and theirs is not None and sorted(ours) != sorted(theirs)
 

@@ -110,7 +110,8 @@ def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:
     ours = [leaf for leaf in sides.leaves if not is_counter(leaf)]
     theirs = [place for place in sides.places if not is_counter(place)]
     if _agree(ours, theirs):
-        return list(zip(ours, theirs, strict=True)) + counters(sides, dict(zip(ours, theirs, strict=True)))
+        pairs = list(zip(ours, theirs, strict=True))
+        return pairs + counters(sides, pairs)
     # Names that say nothing do not say either which tensors are counters.
     if len(theirs) < len(sides.places) and _agree(sides.leaves, sides.places):
         return list(zip(sides.leaves, sides.places, strict=True))
@@ -121,7 +122,8 @@ def _agree(ours: Sequence[Leaf], theirs: Sequence[Leaf], beside: Sequence[Leaf] 
     """beside: the other tensors of the file, whose names may tell more of ours."""
     if not ours or len(ours) != len(theirs):
         return False
-    if any(squeezed(a.shape) != squeezed(b.shape) for a, b in zip(ours, theirs, strict=True)):
+    shapes = [(a.shape, b.shape) for a, b in zip(ours, theirs, strict=True)]
+    if any(a != b and squeezed(a) != squeezed(b) for a, b in shapes):
         return False
     roles = zip(roles_of(ours, beside), roles_of(theirs), strict=True)
     return all(a is None or b is None or a == b for a, b in roles) and _modules_hold(ours, theirs)
@@ -137,14 +139,15 @@ def _modules_hold(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
     return all(len(places) == 1 for places in modules.values())
 
 
-def counters(sides: Sides, placed: dict[Leaf, Leaf]) -> list[tuple[Leaf, Leaf]]:
+def counters(sides: Sides, placed: Pairs) -> list[tuple[Leaf, Leaf]]:
     """Counters go where the other tensors of their module go."""
-    modules = {split_name(a.name)[0]: split_name(b.name)[0] for a, b in placed.items()}
     there = {place.name: place for place in sides.places if is_counter(place)}
+    ours = [leaf for leaf in sides.leaves if is_counter(leaf)] if there else []
+    modules = {a.name.rpartition(".")[0]: b.name.rpartition(".")[0] for a, b in placed} if ours else {}
     found = []
-    for leaf in sides.leaves:
+    for leaf in ours:
         module, last = split_name(leaf.name)
-        if is_counter(leaf) and module in modules:
+        if module in modules:
             place = there.pop(f"{modules[module]}.{last}" if modules[module] else last, None)
             if place is not None:
                 found.append((leaf, place))
@@ -173,7 +176,7 @@ def gaps_in_order(sides: Sides, links: Sequence[Link]) -> list[tuple[Leaf, Leaf]
         if run and _agree(run, theirs[start:end], sides.leaves):
             found += zip(run, theirs[start:end], strict=True)
         start, run = end + 1, []
-    return found + counters(sides, dict(found))
+    return found + counters(sides, found)
 
 
 def place_by_order(
@@ -196,7 +199,8 @@ def place_by_order(
             held = [leaf for leaf, place in new if place.name in open_]
         if answer != IN_ORDER:
             new = [(leaf, place) for leaf, place in new if place.name not in open_]
-    links = [Link(leaf, place, (move,), evidence[place.name]) for leaf, place in new]
+    moves = (move,)
+    links = [Link(leaf, place, moves, evidence[place.name]) for leaf, place in new]
     return links, held
 
 

@@ -10,8 +10,9 @@ much the next best is worse. Where that is too little nothing is placed: these a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.checkpoint.level_words import tells_about
 from inspector.keys.placing.contradictions import (
@@ -21,32 +22,30 @@ from inspector.keys.placing.contradictions import (
     counts_from_another,
     crossed,
     half_bare,
+    in_the_targets_words,
     is_bare,
     left_over,
     may_be_left_over,
     monotone,
     numbered_end,
     reads_two_ways,
+    replaces_a_word,
     runs_against,
     says_another,
 )
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
-from inspector.keys.placing.replaced_words import replaced
-from inspector.keys.placing.synonyms import AT_THE_TOP
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, is_another_part, is_no_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5
 # Of the file's tensors and of the target's places, what must find a counterpart.
 LEAST_COVERED = 0.6
+# One in so many tensors may be of a module whose own name speaks against its place: it is asked about.
+MOST_DOUBTFUL = 4
 # Of three modules there are six orders; more are no question for anybody.
 MOST_CHOICES = 6
-# Of the layers, under the target's own names: from here on its author's words are the target's.
-LEAST_EXACT = 1 / 3
-# What a layer is, and says nothing of which.
-_OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
 _NUMBER = re.compile(r"[0-9]+")
 # layers.-1 is the last of all, or one before layers.0: nothing tells.
 _SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
@@ -67,6 +66,8 @@ class Worded:
     covered: float
     contradicted: bool
     loose: bool
+    # What speaks against the whole of it and the user may know better, "" for nothing.
+    unsure: str
     ordered: bool
     # The same shares with the first choice of every doubt.
     waiting_related: float
@@ -92,14 +93,20 @@ class Worded:
     @property
     def sure(self) -> bool:
         """Whether it is placed without asking."""
-        return self.strong and not self.doubts and not self.loose
+        return self.strong and not self.doubts and not self.loose and not self.unsure
 
     @property
     def asks(self) -> bool:
         """Whether all that is open is which of several modules is which, a question with few answers."""
         few = all(doubt.left_over or 2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
         enough = self.waiting_related >= LEAST_RELATED and self.waiting_covered >= LEAST_COVERED
-        return bool(self.doubts) and few and enough and not self.contradicted and not self.loose
+        return bool(self.doubts) and few and enough and not self.contradicted and not self.loose and not self.unsure
+
+    @property
+    def to_confirm(self) -> bool:
+        """Whether nothing but what the user may know better speaks against it."""
+        known = replace(self, unsure="")
+        return bool(self.unsure) and (known.sure or known.asks)
 
 
 def by_words(
@@ -109,7 +116,7 @@ def by_words(
 
     computed: last names of buffers.
     """
-    if not _share_words(leaves, places) or any(_SIGNED.search(x.name) for x in (*leaves, *places)):
+    if not _share_words(leaves, places) or _count_with_signs(leaves, places):
         return None
     ours, theirs = grow_parts(leaves, computed), grow_parts(places, computed)
     if not ours.size or not theirs.size:
@@ -122,35 +129,47 @@ def by_words(
     loose = False
     apart: list[Counterpart] = []
     siblings: list[Counterpart] = []
+    doubtful: list[Counterpart] = []
     roots = plain(ours).path, plain(theirs).path
-    renamed = not _in_the_targets_words(found.pairs, *roots)
+    renamed = not in_the_targets_words(found.pairs, *roots)
+    tops: dict[tuple[Path, Path], bool] = {}
     for pair in found.pairs:
         if pair.ours.children:
             continue
         exact = pair.ours.path == pair.theirs.path
         points = max(pair.points, relation(read(pair.ours.path, 0), read(pair.theirs.path, 0)))
-        for role, leaf in pair.ours.leaves.items():
-            links.append((leaf, pair.theirs.leaves[role]))
-            # A number alone is no word.
-            related += points > SAME_NUMBER or exact or _of_one_kind(pair)
-            if points > 0 or exact:
-                said.add(leaf.name)
+        links += [(leaf, pair.theirs.leaves[role]) for role, leaf in pair.ours.leaves.items()]
+        # A number alone is no word.
+        if points > SAME_NUMBER or exact or _of_one_kind(pair):
+            related += len(pair.ours.leaves)
+        if points > 0 or exact:
+            said.update([leaf.name for leaf in pair.ours.leaves.values()])
         unsaid = points <= 0 and not exact
         loose = loose or crossed(pair)
         # A number of its own is no layer: what it means is in its name alone.
-        loose = loose or (unsaid and is_bare(pair)) or half_bare(pair)
+        if (unsaid and is_bare(pair)) or half_bare(pair) or pair.points < 0:
+            doubtful.append(pair)
+            continue
         # One of a kind at the top, such as the head of a task, may stand for another task's.
-        if are_siblings_at_the_top(pair, *roots):
+        # What holds it at the top of either side, under what stands above everything.
+        top = pair.ours.path[len(roots[0]) :][:1], pair.theirs.path[len(roots[1]) :][:1]
+        if top not in tops:
+            tops[top] = are_siblings_at_the_top(*top)
+        if tops[top]:
             siblings.append(pair)
-        elif not exact and (says_another(pair, points) or (renamed and _replaced(pair))):
+        elif not exact and (says_another(pair, points) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
     loose = loose or counts_another_way(found.pairs)
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
+    few = MOST_DOUBTFUL * sum(pair.ours.size for pair in doubtful) <= ours.size
+    if few:
+        open_pairs = [*open_pairs, *doubtful]
+    loose = loose or not few
     if open_pairs:
         found.doubts += left_over(open_pairs)
         asked = {leaf.name for pair in open_pairs for leaf in pair.ours.leaves.values()}
         links = [link for link in links if link[0].name not in asked]
-    loose = loose or counts_from_another(found.pairs) or (in_order and against_definition(found.pairs))
+    loose = loose or (in_order and against_definition(found.pairs))
     resized = _resized(found)
     links += [(a.leaves[role], b.leaves[role]) for a, b, _ in resized for role in a.leaves]
     rest_ours = sum(p.size for p in found.ours) - sum(a.size for a, _, _ in resized)
@@ -158,15 +177,18 @@ def by_words(
     # What is only a part may be of another network: its words are no proof.
     loose = loose or bool(rest_ours or rest_theirs)
     rows = _Rows(ours), _Rows(theirs)
-    loose = loose or not all(_counts(pair, *rows) for pair in found.pairs)
+    unsure = ""
+    # What stands above all of it is never compared by itself.
+    if is_another_part(*roots):
+        unsure = f'all of it is called "{".".join(roots[0])}" in the file and "{".".join(roots[1])}" in the target'
+    elif counts_from_another(found.pairs) or not all(_counts(pair, *rows) for pair in found.pairs):
+        unsure = "the numbers of some of these begin elsewhere in the file than in the target"
     contradicted = (
-        any(pair.points < 0 for pair in found.pairs)
+        any(pair.points < 0 for pair in found.pairs if pair.ours.children or not few)
         or not monotone(found.pairs)
         or runs_against(found.pairs)
-        # What stands above all of it is never compared by itself.
-        or is_another_part(*roots)
-        or tells_about(*roots)
-        or any(tells_about(pair.ours.path, pair.theirs.path) for pair in found.pairs)
+        or _tells(*roots)
+        or any(_tells(pair.ours.path, pair.theirs.path) for pair in found.pairs)
         or reads_two_ways(found.pairs)
     )
     more = [
@@ -184,46 +206,24 @@ def by_words(
         covered=covered,
         contradicted=contradicted,
         loose=loose,
+        unsure=unsure,
         ordered=in_order,
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
 
 
-def _in_the_targets_words(pairs: Sequence[Counterpart], ours: Path, theirs: Path) -> bool:
-    """Whether so many layers are called as in the target that another name is an odd one (`odd_names.py` asks).
-
-    ours, theirs: what stands above everything.
-    """
-    layers = [pair for pair in pairs if not pair.ours.children]
-    exact = sum(pair.ours.path[len(ours) :] == pair.theirs.path[len(theirs) :] for pair in layers)
-    return exact >= LEAST_EXACT * len(layers)
-
-
-def _replaced(pair: Counterpart) -> bool:
-    """Whether a word stands in another's place: style_proj where the target has memory_proj.
-
-    What both end in and says only which kind of layer it is (linear, linear_layer) is no name of it.
-    """
-    ours, theirs = pair.ours.path, pair.theirs.path
-    if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
+def _tells(ours: Path, theirs: Path) -> bool:
+    """`tells_about`, without the levels that the target's have another word for: mu is its mean."""
+    if not tells_about(ours, theirs):
         return False
-    while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):
-        ours, theirs = ours[:-1], theirs[:-1]
-    said, there = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
-    letters = _letters(said - there, there - said) | _letters(there - said, said - there)
-    return replaced(ours, theirs, harmless=_OF_LAYERS | letters) is not None
+    there = [set(words_of(level)) for level in theirs]
+    kept = [x for x in ours if not (said := set(words_of(x))) or not any(said <= other for other in there)]
+    return tells_about(kept, theirs)
 
 
-def _letters(own: frozenset[str], foreign: frozenset[str]) -> frozenset[str]:
-    """Letters that say nothing against the other side's words, and what they begin: r for receptance."""
-    words = [word for word in foreign - _OF_LAYERS if len(word) > 1 and not is_no_part(word)]
-    found: set[str] = set()
-    for letter in own:
-        begun = [word for word in words if word.startswith(letter)]
-        if len(letter) == 1 and (begun or not words):
-            found |= {letter, *begun}
-    return frozenset(found)
+def _count_with_signs(*sides: Sequence[Leaf]) -> bool:
+    return any("-" in leaf.name and _SIGNED.search(leaf.name) for side in sides for leaf in side)
 
 
 class _Rows:
@@ -287,14 +287,19 @@ def _share_words(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> bool:
 
 
 def _know(names: Sequence[Leaf], others: Sequence[Leaf]) -> bool:
-    known = {"con", "nor", "fc"}.union(*(_beginnings(other.name) for other in others))
-    return 2 * sum(not known.isdisjoint(_beginnings(leaf.name)) for leaf in names) >= len(names)
+    known = {"con", "nor", "fc"}.union(*map(_beginnings, _modules(others)))
+    knows = sum(count for module, count in _modules(names).items() if not known.isdisjoint(_beginnings(module)))
+    return 2 * knows >= len(names)
 
 
-def _beginnings(name: str) -> set[str]:
-    segments = name.split(".")
-    # The last one is weight or bias, on both sides.
-    return {word[:3] for segment in segments[: max(len(segments) - 1, 1)] for word in words_of(segment)}
+def _modules(leaves: Sequence[Leaf]) -> Counter[str]:
+    """How many tensors each module has; one at the top stands for itself."""
+    parted = [leaf.name.rpartition(".") for leaf in leaves]
+    return Counter([module if dot else last for module, dot, last in parted])
+
+
+def _beginnings(module: str) -> set[str]:
+    return {word[:3] for segment in module.split(".") for word in words_of(segment)}
 
 
 def settled(choice: Choice, *, ordered: bool) -> tuple[tuple[Leaf, Leaf], ...] | None:
@@ -362,12 +367,14 @@ def _equations(pairs: Sequence[Counterpart]) -> tuple[tuple[str, str], ...]:
     count: dict[tuple[str, str], int] = {}
     done: dict[Path, Path] = {}
     for pair in sorted(pairs, key=lambda p: len(p.ours.path)):
-        above = max((n for n in range(len(pair.ours.path)) if pair.ours.path[:n] in done), default=0)
+        above = next((n for n in reversed(range(len(pair.ours.path))) if pair.ours.path[:n] in done), 0)
         below = len(done.get(pair.ours.path[:above], ()))
         done[pair.ours.path] = pair.theirs.path
+        if pair.ours.path[above:] == pair.theirs.path[below:]:
+            continue
         one = ".".join(_shown(pair.ours.path[above:], not pair.ours.children))
         other = ".".join(_shown(pair.theirs.path[below:], not pair.ours.children))
-        if one != other and pair.ours.path[above:] != pair.theirs.path[below:]:
+        if one != other:
             count[one, other] = count.get((one, other), 0) + pair.ours.size
     return tuple(sorted(count, key=lambda words: -count[words]))
 

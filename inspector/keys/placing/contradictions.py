@@ -15,13 +15,18 @@ from itertools import pairwise
 from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.matching import Counterpart, Doubt
 from inspector.keys.placing.parts import Part
-from inspector.keys.placing.synonyms import EMPTY, WORDS
+from inspector.keys.placing.replaced_words import replaced
+from inspector.keys.placing.synonyms import AT_THE_TOP, EMPTY, WORDS
 from inspector.keys.placing.tree import Path, exchanged
-from inspector.keys.placing.words import SAME_NUMBER, are_siblings, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, are_siblings, is_no_part, read, relation, words_of
 
 # Of so many tensors one may be in a layer that is only left over.
 _LEAST_TOLD = 5
 _KINDS_OF_LAYERS = frozenset({"mlp", "fc", "conv", "block"})
+# Of the layers, under the target's own names: from here on its author's words are the target's.
+LEAST_EXACT = 1 / 3
+# What a layer is, and says nothing of which.
+_OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
 _NUMBER = re.compile(r"[0-9]+")
 # What makes no other head of one: a language model's lm_head is another author's head.
 _NOTHING_MORE = EMPTY | {"lm"}
@@ -41,6 +46,7 @@ def reads_two_ways(pairs: Sequence[Counterpart]) -> bool:
 def _differs_by_block(pairs: Sequence[Counterpart], innermost: bool) -> bool:
     """The same with the counts that only one side has taken for names. innermost: which of the file's are these."""
     read_as: dict[str, str] = {}
+    zeroed: dict[str, str] = {}
     for pair in pairs:
         if pair.ours.children or not (pair.ours.path and pair.theirs.path):
             continue
@@ -49,8 +55,8 @@ def _differs_by_block(pairs: Sequence[Counterpart], innermost: bool) -> bool:
             continue
         own, there = _counters(pair.ours.path), _counters(pair.theirs.path)
         more = max(0, len(own) - len(there))
-        ours = _in_any_block(pair.ours.path, own[: len(own) - more] if innermost else own[more:])
-        theirs = _in_any_block(pair.theirs.path, there)
+        ours = _in_any_block(pair.ours.path, own[: len(own) - more] if innermost else own[more:], zeroed)
+        theirs = _in_any_block(pair.theirs.path, there, zeroed)
         if read_as.setdefault(ours, theirs) != theirs:
             return True
     return False
@@ -59,19 +65,27 @@ def _differs_by_block(pairs: Sequence[Counterpart], innermost: bool) -> bool:
 def _counters(path: Path) -> list[int]:
     """Which segments count blocks. The number in norm1 is of its name, and so is that in conv1.norm."""
     own = len(path) - (1 if len(path) < 2 or path[-2].isdigit() else 2)
-    return [n for n in range(own) if _NUMBER.search(path[n])]
+    return [n for n in range(own) if not path[n].isalpha() and _NUMBER.search(path[n])]
 
 
-def _in_any_block(path: Path, counters: Sequence[int]) -> str:
-    return ".".join(_NUMBER.sub("0", segment) if n in counters else segment for n, segment in enumerate(path))
+def _in_any_block(path: Path, counters: Sequence[int], zeroed: dict[str, str]) -> str:
+    """zeroed: segments with their numbers as 0, which is added to."""
+    made = list(path)
+    for n in counters:
+        segment = path[n]
+        if segment not in zeroed:
+            zeroed[segment] = _NUMBER.sub("0", segment)
+        made[n] = zeroed[segment]
+    return ".".join(made)
 
 
 def crossed(pair: Counterpart) -> bool:
     """Whether counted levels stand the other way round, their numbers not: towers.0.units.1 as units.0.towers.1."""
     one, other = read(pair.ours.path, 0), read(pair.theirs.path, 0)
-    words = one.words != other.words and one.words == other.above and one.above == other.words
+    if one.words == other.words or one.words != other.above or one.above != other.words:
+        return False
     numbers = [_NUMBER.findall(".".join(part.path)) for part in (pair.ours, pair.theirs)]
-    return bool(words) and len(numbers[0]) > 1 and numbers[0] != numbers[1][::-1]
+    return len(numbers[0]) > 1 and numbers[0] != numbers[1][::-1]
 
 
 def monotone(pairs: Sequence[Counterpart]) -> bool:
@@ -127,13 +141,11 @@ def says_another(pair: Counterpart, points: float) -> bool:
     What has a number on one side alone (classifier.1 and fc) is named on the other side only. Of modules at the top
     whose insides have the same names (tail.out_proj, stem.out_proj) the tops are compared. points: of the whole names.
     """
-    ours, theirs = (".".join(path) for path in exchanged(".".join(pair.ours.path), ".".join(pair.theirs.path)))
-    of_the_top = ours and theirs and "." not in ours + theirs and len(pair.ours.path) > 1
-    if not of_the_top:
-        if points > SAME_NUMBER:
-            return False
-        ours, theirs = ".".join(pair.ours.path), ".".join(pair.theirs.path)
-    paths = tuple(ours.split(".")), tuple(theirs.split("."))
+    paths = pair.ours.path, pair.theirs.path
+    if len(paths[0]) > 1 and paths[0][0] != paths[1][0] and paths[0][1:] == paths[1][1:]:
+        paths = paths[0][:1], paths[1][:1]
+    elif points > SAME_NUMBER:
+        return False
     if paths[0][-1].isdigit() is not paths[1][-1].isdigit():
         return False
     one, other = (read(path, 0) for path in paths)
@@ -143,6 +155,51 @@ def says_another(pair: Counterpart, points: float) -> bool:
     if one.number and one.number == other.number and one.words | other.words <= _KINDS_OF_LAYERS:
         return False
     return not one.words & (other.words | other.above) and not other.words & (one.words | one.above)
+
+
+def in_the_targets_words(pairs: Sequence[Counterpart], ours: Path, theirs: Path) -> bool:
+    """Whether so many layers are called as in the target that another name is an odd one (`odd_names.py` asks).
+
+    ours, theirs: what stands above everything.
+    """
+    layers = [pair for pair in pairs if not pair.ours.children]
+    exact = sum(pair.ours.path[len(ours) :] == pair.theirs.path[len(theirs) :] for pair in layers)
+    return exact >= LEAST_EXACT * len(layers)
+
+
+def replaces_a_word(pair: Counterpart) -> bool:
+    """Whether a word stands in another's place: style_proj where the target has memory_proj.
+
+    What both end in and says only which kind of layer it is (linear, linear_layer) is no name of it.
+    """
+    # Of all layers of one name alike.
+    return _replaces(*((*(_any_number(x) for x in path[:-1]), path[-1]) for path in (pair.ours.path, pair.theirs.path)))
+
+
+def _any_number(segment: str) -> str:
+    return "0" if segment.isdecimal() else segment
+
+
+@lru_cache(maxsize=4096)
+def _replaces(ours: Path, theirs: Path) -> bool:
+    if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
+        return False
+    while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):
+        ours, theirs = ours[:-1], theirs[:-1]
+    said, there = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
+    letters = _letters(said - there, there - said) | _letters(there - said, said - there)
+    return replaced(ours, theirs, harmless=_OF_LAYERS | letters) is not None
+
+
+def _letters(own: frozenset[str], foreign: frozenset[str]) -> frozenset[str]:
+    """Letters that say nothing against the other side's words, and what they begin: r for receptance."""
+    words = [word for word in foreign - _OF_LAYERS if len(word) > 1 and not is_no_part(word)]
+    found: set[str] = set()
+    for letter in own:
+        begun = [word for word in words if word.startswith(letter)]
+        if len(letter) == 1 and (begun or not words):
+            found |= {letter, *begun}
+    return frozenset(found)
 
 
 def left_over(apart: Sequence[Counterpart]) -> list[Doubt]:
@@ -169,13 +226,12 @@ def may_be_left_over(apart: Sequence[Counterpart], pairs: Sequence[Counterpart])
     return len(apart) == 1 and alone and _LEAST_TOLD * one.size <= sum(part.size for part in layers)
 
 
-def are_siblings_at_the_top(pair: Counterpart, ours: Path, theirs: Path) -> bool:
-    """Whether what holds it at the top of either side is one of a kind: lm_head and cls_head; rotation_head and head.
+def are_siblings_at_the_top(ours: Path, theirs: Path) -> bool:
+    """Whether two modules at the top of either side are one of a kind: lm_head and cls_head; rotation_head and head.
 
-    ours, theirs: what stands above everything.
+    ours, theirs: their names.
     """
-    tops = pair.ours.path[len(ours) : len(ours) + 1], pair.theirs.path[len(theirs) : len(theirs) + 1]
-    here, there = (read(top, 0) for top in tops)
+    here, there = read(ours, 0), read(theirs, 0)
     one, other = here.words, there.words
     if (here.roles & there.roles) - {"head"}:
         return False
@@ -191,20 +247,19 @@ def are_siblings_at_the_top(pair: Counterpart, ours: Path, theirs: Path) -> bool
 
 def half_bare(pair: Counterpart) -> bool:
     """Whether a layer's weight stands against a parameter of its own, and no role says that they are the same."""
-    one, other = (
-        any(leaf.name.rpartition(".")[2] == part.path[-1] for leaf in part.leaves.values())
-        for part in (pair.ours, pair.theirs)
-    )
+    one, other = _holds_itself(pair.ours), _holds_itself(pair.theirs)
     return one is not other and not read(pair.ours.path, 0).roles & read(pair.theirs.path, 0).roles
 
 
 def is_bare(pair: Counterpart) -> bool:
     """Whether it is a parameter of its own on either side, and not a layer's weight or bias."""
-    return any(
-        leaf.name.rpartition(".")[2] == part.path[-1]
-        for part in (pair.ours, pair.theirs)
-        for leaf in part.leaves.values()
-    )
+    return _holds_itself(pair.ours) or _holds_itself(pair.theirs)
+
+
+def _holds_itself(part: Part) -> bool:
+    """Whether a tensor in it has its name: a parameter, which is no layer's."""
+    own = part.path[-1:]
+    return any(leaf.name.endswith(own) and leaf.name.rpartition(".")[2] == own[0] for leaf in part.leaves.values())
 
 
 @lru_cache(maxsize=20_000)

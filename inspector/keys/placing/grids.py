@@ -84,12 +84,17 @@ def _columns(parts: Sequence[Part]) -> list[_Row]:
     read = []
     words: tuple[str, ...]
     found: list[tuple[int, tuple[str, ...]]]
+    known: dict[str, tuple[tuple[str, ...], list[int]]] = {}
     for part in parts:
         found, words = [], ()
         for segment in part.path:
+            if segment not in known:
+                known[segment] = words_of(segment), [int(number) for number in _NUMBER.findall(segment)]
+            own, numbers = known[segment]
             # A number alone counts what is named before it.
-            words = words_of(segment) or words
-            found += [(int(number), words) for number in _NUMBER.findall(segment)]
+            words = own or words
+            for number in numbers:
+                found.append((number, words))
         read.append((part, tuple(n for n, _ in found), tuple(words for _, words in found)))
     kept = [
         n for n, column in enumerate(zip(*(numbers for _, numbers, _ in read), strict=True)) if len(set(column)) > 1

@@ -86,15 +86,18 @@ def _runs_on(side: Sequence[Leaf]) -> bool:
     comes before its bias. A file may have been written from behind."""
     last: dict[str, int] = {}
     begun: set[str] = set()
+    before = ""
     for leaf in side:
-        segments = leaf.name.split(".")
+        module, _, own = leaf.name.rpartition(".")
+        # What stands in the module of the one before has its numbers.
+        segments = leaf.name.split(".") if module != before or own.isdecimal() else ()
+        before = module
         for n, segment in enumerate(segments):
             if segment.isdecimal() and len(segment) < 5:
                 above = ".".join(segments[:n])
                 if int(segment) < last.get(above, 0):
                     return False
                 last[above] = int(segment)
-        module, _, own = leaf.name.rpartition(".")
         if own == "bias":
             begun.add(module)
         elif own == "weight" and module in begun:
@@ -129,10 +132,10 @@ def dotted(names: Sequence[str], ordered: bool = True) -> list[str]:
 def _counted(names: Sequence[str], ordered: bool) -> list[str]:
     """Modules beside each other that are counted a, b, c, or nothing, 1, 2: in numbers from 1 on."""
     below: dict[tuple[str, ...], dict[str, None]] = {}
-    paths = [tuple(name.split(".")) for name in names]
-    for path in paths:
-        for n in range(len(path) - 1):
-            below.setdefault(path[:n], {})[path[n]] = None
+    for module in _modules(names):
+        path = tuple(module.split("."))
+        for n, segment in enumerate(path):
+            below.setdefault(path[:n], {})[segment] = None
     other: dict[tuple[str, ...], dict[str, str]] = {}
     for place, segments in below.items():
         found = _from_nothing(segments) | _in_words(segments) | (_in_letters(segments) if ordered else {})
@@ -140,10 +143,17 @@ def _counted(names: Sequence[str], ordered: bool) -> list[str]:
             other[place] = found
     if not other:
         return list(names)
+    paths = [tuple(name.split(".")) for name in names]
     return [
         ".".join(other.get(path[:n], {}).get(s, s) if n < len(path) - 1 else s for n, s in enumerate(path))
         for path in paths
     ]
+
+
+def _modules(names: Iterable[str]) -> dict[str, None]:
+    """What stands before the last dot of each name that has one, each once."""
+    parted = [name.rpartition(".") for name in names]
+    return dict.fromkeys([module for module, dot, _ in parted if dot])
 
 
 # What a letter and a number call a layer whose weight has so many axes.
@@ -153,14 +163,14 @@ _INITIALS = {"c": ("conv", (3, 4, 5)), "b": ("norm", (1,)), "n": ("norm", (1,)),
 
 def _lettered(names: Sequence[str], side: Sequence[Leaf]) -> list[str]:
     """c1, b1, l1 as conv1, norm1, fc1, where every layer that is called so has a weight with that layer's axes."""
+    said = {module for module in _modules(names) if _INITIAL.fullmatch(module.rpartition(".")[2])}
+    if not said:
+        return list(names)
     axes: dict[str, int] = {}
-    said: set[str] = set()
     for name, leaf in zip(names, side, strict=True):
         module, _, own = name.rpartition(".")
-        if _INITIAL.fullmatch(module.rpartition(".")[2]):
-            said.add(module)
-            if own == "weight":
-                axes[module] = len(leaf.shape or ())
+        if module in said and own == "weight":
+            axes[module] = len(leaf.shape or ())
     letters = {module.rpartition(".")[2][0] for module in said}
     fits = all(axes.get(module) in _INITIALS[module.rpartition(".")[2][0]][1] for module in said)
     # A letter alone may be any name; two kinds of layers under the letters of both are no chance.
@@ -188,6 +198,8 @@ _PART = re.compile(r"(.*)\.(in_layers\.[02]|out_layers\.[03]|emb_layers\.1|skip_
 
 def _parts_named(names: Sequence[str], side: Sequence[Leaf]) -> list[str]:
     """The numbered parts of blocks that have all four of them, as another author names them."""
+    if not any(".in_layers." in name for name in names):
+        return list(names)
     below: dict[str, set[str]] = {}
     found = [_PART.fullmatch(name) for name in names]
     for part in found:
@@ -202,12 +214,14 @@ def _parts_named(names: Sequence[str], side: Sequence[Leaf]) -> list[str]:
 
 def against_the_count(links: Sequence[tuple[Leaf, Leaf]]) -> bool:
     """Whether of fc, fc_1, fc_2 the one without a number goes behind the others: fc_1 was taken for the first."""
-    for ours, theirs in (0, 1), (1, 0):
-        goes = {link[ours].name.rpartition(".")[0]: link[theirs].name.rpartition(".")[0] for link in links}
+    pairs = [(leaf.name.rpartition(".")[0], place.name.rpartition(".")[0]) for leaf, place in links]
+    for goes in dict(pairs), {theirs: ours for ours, theirs in pairs}:
         for module, place in goes.items():
-            found = _COUNTER.fullmatch(module)
+            found = _COUNTER.fullmatch(module) if "_" in module else None
             bare = goes.get(found[1]) if found is not None else None
-            here, there = _NUMBERED.fullmatch(place), _NUMBERED.fullmatch(bare or "")
+            if not bare:
+                continue
+            here, there = _NUMBERED.fullmatch(place), _NUMBERED.fullmatch(bare)
             if here is not None and there is not None and here[1] == there[1] and int(here[2]) < int(there[2]):
                 return True
     return False
@@ -233,11 +247,13 @@ _ZERO = re.compile(r"[A-Za-z]_?0\.")
 def _from_one(names: Sequence[str]) -> list[str]:
     """Conv_0, Conv_1 as Conv_1, Conv_2: norm_1 is the second there, and of two roles in a target that counts from 1."""
     below: dict[tuple[str, str], set[int]] = {}
-    for name in names:
-        above, _, module = name.rpartition(".")[0].rpartition(".")
+    for path in _modules(names):
+        above, _, module = path.rpartition(".")
         if found := _FROM_ZERO.fullmatch(module):
             below.setdefault((above, found[1]), set()).add(int(found[2]))
     rows = {row for row, numbers in below.items() if sorted(numbers) == list(range(len(numbers)))}
+    if not rows:
+        return list(names)
     made = []
     for name in names:
         module, _, own = name.rpartition(".")
@@ -286,8 +302,8 @@ def _in_letters(segments: Sequence[str] | dict[str, None]) -> dict[str, str]:
 
 def _spelled_alike(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """The file's names with the target's spelling of a word that only one letter tells from it, on either side once."""
-    here = {segment for name in ours for segment in name.split(".")[:-1]}
-    there = {segment for name in theirs for segment in name.split(".")[:-1]}
+    here = {segment for module in _modules(ours) for segment in module.split(".")}
+    there = {segment for module in _modules(theirs) for segment in module.split(".")}
     near = _misspelt(here - there, there - here)
     known = {a: b for a, b in near if sum(x == a for x, _ in near) == 1 == sum(y == b for _, y in near)}
     if not known:

@@ -29,6 +29,8 @@ _SHORTEST_CUT = 3
 _ANY_LEVEL = frozenset({"block", "group", "level"})
 
 
+# Of each number in a segment: where its word begins, where it stands, its word, its digits.
+Counted = list[tuple[int, int, str, str]]
 # By the ranks of both numbers, the shapes that a module holds.
 Contents = dict[tuple[int, int], tuple[Shape, ...]]
 
@@ -67,10 +69,16 @@ class Grid:
         """The numbers of either level, in their order."""
         return sorted({a for a, _ in self.cells}), sorted({b for _, b in self.cells})
 
+    @property
+    def is_square(self) -> bool:
+        """Whether both levels count as many, and each has every number of the other."""
+        outer, inner = self.numbers
+        return 2 <= len(outer) == len(inner) and len(self.cells) == len(outer) ** 2
+
     def contents(self) -> Contents | None:
         """What each module holds, by the ranks of its numbers; None where it is no square, or holds nothing known."""
         outer, inner = self.numbers
-        if len(outer) != len(inner) or len(outer) < 2 or len(self.cells) != len(outer) ** 2:
+        if not self.is_square:
             return None
         made: Contents = {}
         for (a, b), below in self.cells.items():
@@ -83,22 +91,30 @@ class Grid:
         return made
 
 
-def grids_of(leaves: Iterable[Leaf]) -> dict[tuple[str, str], Grid]:
-    """Every pair of neighbouring numbers in the names, by (what stands before, the text of the levels)."""
-    found: dict[tuple[str, str], Grid] = {}
+def squares_of(leaves: Iterable[Leaf]) -> dict[tuple[str, str], Grid]:
+    """Every pair of neighbouring numbers in the names that could be exchanged, as many by the one as by the other, by
+    (what stands before, the text of the levels)."""
     # Tensors of one module have the same numbers before their last words.
-    known: dict[str, list[tuple[int, dict[str, Leaf]]]] = {}
+    modules: dict[str, list[Leaf]] = {}
     for leaf in leaves:
-        module = leaf.name.rpartition(".")[0]
-        below = known.get(module)
-        if below is None:
-            below = known[module] = []
-            for before, levels, numbers, end in _pairs(module):
-                grid = found.setdefault((before, levels.text), Grid(levels, {}))
-                below.append((end, grid.cells.setdefault(numbers, {})))
-        for end, cell in below:
-            cell[leaf.name[end:]] = leaf
-    return found
+        modules.setdefault(leaf.name.rpartition(".")[0], []).append(leaf)
+    found: dict[tuple[str, tuple[str, str]], Grid] = {}
+    below: dict[tuple[str, tuple[str, str]], list[tuple[tuple[int, int], int, list[Leaf]]]] = {}
+    counted: dict[str, Counted] = {}
+    for module, inside in modules.items():
+        for before, between, words, numbers, end in _pairs(module, counted):
+            key = before, between
+            if key not in found:
+                text = "{}".join((*(part.replace("{", "{{").replace("}", "}}") for part in between), ""))
+                found[key], below[key] = Grid(Levels(text, words), {}), []
+            found[key].cells.setdefault(numbers, {})
+            below[key].append((numbers, end, inside))
+    # Few are square: only these are looked into.
+    squares = {key: grid for key, grid in found.items() if grid.is_square}
+    for key, grid in squares.items():
+        for numbers, end, inside in below[key]:
+            grid.cells[numbers].update((leaf.name[end:], leaf) for leaf in inside)
+    return {(before, grid.levels.text): grid for (before, _), grid in squares.items()}
 
 
 def nesting(ours: Levels, theirs: Levels) -> Nesting:
@@ -118,36 +134,52 @@ def nesting(ours: Levels, theirs: Levels) -> Nesting:
     return Nesting.UNSAID
 
 
-def _pairs(module: str) -> Iterator[tuple[str, Levels, tuple[int, int], int]]:
-    """(what stands before, the levels, their numbers, where they end) of each two neighbouring numbers."""
-    columns = list(_columns(module))
+def _pairs(
+    module: str, counted: dict[str, Counted]
+) -> Iterator[tuple[str, tuple[str, str], tuple[str, str], tuple[int, int], int]]:
+    """(what stands before, before each number, their words, the numbers, where they end) of each two neighbours.
+
+    counted: the numbers of each segment that was looked at, which is added to.
+    """
+    columns = _columns(module, counted)
     for (start, at, word, number), (begins, second, own, last) in pairwise(columns):
         if not own and begins == at + len(number):
             continue  # conv1_2: one word for both numbers
         end = second + len(last)
         between = module[start:at], module[at + len(number) : second]
-        text = "{}".join((*(part.replace("{", "{{").replace("}", "}}") for part in between), ""))
-        yield module[:start], Levels(text, (word, own)), (int(number), int(last)), end
+        yield module[:start], between, (word, own), (int(number), int(last)), end
 
 
-def _columns(module: str) -> Iterator[tuple[int, int, str, str]]:
+def _columns(module: str, counted: dict[str, Counted]) -> list[tuple[int, int, str, str]]:
     """(where its word begins, where it stands, its word, its digits) of each number."""
     begins, before = 0, ""
-    count = 0
+    columns: list[tuple[int, int, str, str]] = []
     for segment in module.split("."):
-        done = 0
-        for found in _NUMBER.finditer(segment):
-            own = "".join(_WORD.findall(segment[done : found.start()])).lower()
+        if segment not in counted:
+            counted[segment] = _counted(segment)
+        for word_at, at, own, digits in counted[segment]:
             # A number alone counts what is named before it, unless that has a number of its own.
-            alone = not done and found[0] == segment and bool(before) and not _NUMBER.search(before)
-            start = begins - len(before) - 1 if alone else begins + done
-            yield start, begins + found.start(), ("".join(_WORD.findall(before)).lower() if alone else own), found[0]
-            done = found.end()
-            count += 1
-            if count == _MOST_NUMBERS:
-                return
+            if digits == segment and before and not counted[before]:
+                columns.append((begins - len(before) - 1, begins + at, _word(before), digits))
+            else:
+                columns.append((begins + word_at, begins + at, own, digits))
+            if len(columns) == _MOST_NUMBERS:
+                return columns
         begins += len(segment) + 1
         before = segment
+    return columns
+
+
+def _counted(segment: str) -> Counted:
+    found, done = [], 0
+    for number in _NUMBER.finditer(segment):
+        found.append((done, number.start(), _word(segment[done : number.start()]), number[0]))
+        done = number.end()
+    return found
+
+
+def _word(text: str) -> str:
+    return "".join(_WORD.findall(text)).lower()
 
 
 def _alike(one: str, other: str) -> bool:

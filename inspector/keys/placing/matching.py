@@ -286,15 +286,17 @@ def _kinds(parts: Sequence[Part], depth: int, literal: bool) -> Kinds:
 
 def _reading(parts: Sequence[Part], depth: int) -> Reading:
     """Of one kind: numbers that all of it share are part of its name. A norm has no role of a matrix."""
-    paths = [part.path for part in parts]
-    columns = zip(*paths, strict=True)
-    path = tuple(s[0] if len(set(s)) == 1 else _NUMBER.sub(ANY, s[0]) for s in columns)
-    made = read(paths[0] if len(paths) == 1 else path, depth)
+    path = parts[0].path
+    if len(parts) > 1:
+        columns = zip(*(part.path for part in parts), strict=True)
+        path = tuple(s[0] if len(set(s)) == 1 else _NUMBER.sub(ANY, s[0]) for s in columns)
+    made = read(path, depth)
     weight = parts[0].leaves.get("weight")
     if not made.roles or weight is None or weight.shape is None:
         return made
     is_norm = len(weight.shape) == 1
-    return replace(made, roles=frozenset(role for role in made.roles if ("norm" in role) is is_norm))
+    roles = frozenset([role for role in made.roles if ("norm" in role) is is_norm])
+    return replace(made, roles=roles) if roles != made.roles else made
 
 
 def _readings(kinds: Sequence[list[Part]], depth: int, end: int) -> list[Reading]:

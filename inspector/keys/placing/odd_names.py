@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
-from inspector.keys.placing.by_words import LEAST_EXACT
+from inspector.keys.placing.contradictions import LEAST_EXACT
+from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of
@@ -55,15 +55,22 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
     modules: dict[_Pair, list[Link]] = {}
     own, other = _around([(link.source.name, link.target.name) for link in links])
     sides = [link.source for link in links], [link.target for link in links]
+    names = {link.source.name for link in links if link.source.name.endswith(".bias")}
+    known: dict[tuple[str, str], Path] = {}
     for link, ours, theirs in zip(links, *map(roles_of, sides), strict=True):
         if not is_counter(link.source):
-            pair = _module(link.source, ours, own), _module(link.target, theirs, other)
+            # A scale beside a bias is how Flax calls a norm's weight.
+            if link.source.name.endswith(".scale") and f"{link.source.name[:-5]}bias" in names:
+                ours = "weight"
+            pair = _module(link.source, ours, own, known), _module(link.target, theirs, other, known)
             modules.setdefault(pair, []).append(link)
     exact = sum(ours == theirs for ours, theirs in modules)
     if exact < LEAST_EXACT * len(modules):
         return list(links), []
-    below = Counter(ours[:n] for ours, _ in modules for n in range(1, len(ours) + 1))
-    counted_by = numbers_of(ours for ours, _ in modules)
+    # Of most files every name is the target's, and neither is looked at.
+    apart = any(ours != theirs for ours, theirs in modules)
+    below = Counter(ours[:n] for ours, _ in modules for n in range(1, len(ours) + 1)) if apart else Counter()
+    counted_by = numbers_of(ours for ours, _ in modules) if any(map(_is_shifted, links)) else {}
     longer: dict[str, list[Link]] = {}
     groups: dict[tuple[str, str], list[Link]] = {}
     for pair, inside in modules.items():
@@ -121,14 +128,18 @@ def _around(names: Sequence[tuple[str, str]]) -> tuple[str, str]:
     return enough[0], enough[1]
 
 
-def _module(leaf: Leaf, role: str | None, around: str) -> Path:
+def _module(leaf: Leaf, role: str | None, around: str, known: dict[tuple[str, str], Path]) -> Path:
     """The name's levels without what only says weight or bias, nor what is around all names; of
-    `head.criterion_weight` head and criterion."""
-    *above, last = leaf.name.removeprefix(around).split(".")
-    joined = _JOINED.fullmatch(last)
+    `head.criterion_weight` head and criterion. known: the levels of the modules that were seen, which is added to."""
+    module, dot, last = leaf.name.removeprefix(around).rpartition(".")
+    key = module, dot
+    if key not in known:
+        known[key] = tuple(module.split(".")) if dot else ()
+    above = known[key]
+    joined = _JOINED.fullmatch(last) if "_" in last else None
     if joined:
         return (*above, joined[1])
-    return (*above, last) if role is None or role in OTHER_QUANTITIES else tuple(above)
+    return (*above, last) if role is None or role in OTHER_QUANTITIES else above
 
 
 def _may_be_odd(link: Link) -> bool:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from inspector.checkpoint.level_words import is_another_moment, is_before_training, is_quantity
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf
@@ -128,7 +128,8 @@ def _joined(ours: str, theirs: str) -> tuple[Says, str] | None:
     has without it."""
     for word, rest in _split(ours, before=True):
         if _squashed(theirs).endswith(_squashed(rest)) and (says := _says(word)) is not None:
-            return None if word in theirs else (says, word)
+            own = _LEVELS.split(word)[-1]
+            return None if own in theirs else (says, own)
     there = frozenset(_levels(theirs))
     for level in _levels(ours):
         for before in () if level in there or _says(level) is not None else (True, False):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from inspector.checkpoint.types import Shape
 from inspector.keys.placing.roles import is_counter, roles_of, squeezed
 from inspector.keys.placing.tree import Leaf, Path
 
@@ -64,21 +65,37 @@ def grow_parts(leaves: Sequence[Leaf], computed: frozenset[str]) -> Part:
     root = Part((), 0)
     kept = [leaf for leaf in leaves if not is_counter(leaf) and leaf.name.rpartition(".")[2] not in computed]
     names = {leaf.name for leaf in kept}
+    # By the name of a module and of a tensor in it, of which few differ: most tensors are in one that is known.
+    modules: dict[str, Part] = {}
     for i, (leaf, role) in enumerate(zip(kept, roles_of(kept), strict=True)):
         module, _, last = leaf.name.rpartition(".")
         # Flax's norms; alone it is a layer scale or a number.
-        path, own = _split(leaf.name, "weight" if last == "scale" and f"{module}.bias" in names else role)
-        node = root
-        for n, segment in enumerate(path, start=1):
-            child = node.children.get(segment)
-            if child is None:
-                child = node.children[segment] = Part(path[:n], i)
-            node = child
+        role = "weight" if last == "scale" and f"{module}.bias" in names else role
+        plain_own = _own_of(last, role) if module else None
+        node = modules.get(module) if plain_own else None
+        if node is not None and plain_own:
+            own = plain_own
+        else:
+            path, own = _split(leaf.name, role)
+            node = _grown(root, path, i)
+            if plain_own and len(path) < _DEEPEST:
+                modules[module] = node
         while own in node.leaves:
             own += "'"
         node.leaves[own] = leaf
     _count(root)
     return root
+
+
+def _grown(root: Part, path: Path, first: int) -> Part:
+    """The module at this path, with those above it."""
+    node = root
+    for n, segment in enumerate(path, start=1):
+        child = node.children.get(segment)
+        if child is None:
+            child = node.children[segment] = Part(path[:n], first)
+        node = child
+    return node
 
 
 def in_runs(leaves: Sequence[Leaf]) -> bool:
@@ -90,16 +107,20 @@ def in_runs(leaves: Sequence[Leaf]) -> bool:
 
 def _split(name: str, role: str | None) -> tuple[Path, str]:
     *parents, last = name.split(".", _DEEPEST)
+    own = _own_of(last, role)
+    if own is not None and parents:
+        return tuple(parents), own
     joined = _LAYER.fullmatch(last)
-    if joined is not None:
-        return (*parents, joined[1]), joined[2]
-    if last in _WEIGHTS and parents:
-        return tuple(parents), "weight"
-    if last in _BIASES and parents:
-        return tuple(parents), "bias"
-    if role is not None and parents:
-        return tuple(parents), role
-    return (*parents, last), "weight"
+    return ((*parents, joined[1]), joined[2]) if joined is not None else ((*parents, last), "weight")
+
+
+def _own_of(last: str, role: str | None) -> str | None:
+    """What a tensor of this name is in the module that holds it; None for one that is a module of its own."""
+    if last.endswith(("_weight", "_bias")) and _LAYER.fullmatch(last):
+        return None
+    if last in _WEIGHTS:
+        return "weight"
+    return "bias" if last in _BIASES else role
 
 
 def _count(part: Part) -> None:
@@ -110,11 +131,24 @@ def _count(part: Part) -> None:
         node = pending.pop()
         order.append(node)
         pending.extend(node.children.values())
+    # Of thousands of tensors few differ in role or shape.
+    known: dict[tuple[str, Shape | None], tuple[int, int]] = {}
     for node in reversed(order):
-        tokens = [hash((role, squeezed(leaf.shape))) for role, leaf in node.leaves.items()]
-        node.size = len(tokens) + sum(child.size for child in node.children.values())
-        node.bag = (sum(_mixed(token) for token in tokens) + sum(c.bag for c in node.children.values())) & _MASK
-        node.names = hash((frozenset(tokens), frozenset((s, c.names) for s, c in node.children.items())))
+        tokens, bag, size = [], 0, 0
+        for role, leaf in node.leaves.items():
+            kind = role, leaf.shape
+            token = known.get(kind)
+            if token is None:
+                plain_token = hash((role, squeezed(leaf.shape)))
+                token = known[kind] = plain_token, _mixed(plain_token)
+            tokens.append(token[0])
+            bag += token[1]
+        for child in node.children.values():
+            size += child.size
+            bag += child.bag
+        node.size = len(tokens) + size
+        node.bag = bag & _MASK
+        node.names = hash((frozenset(tokens), frozenset([(s, c.names) for s, c in node.children.items()])))
 
 
 def _mixed(token: int) -> int:

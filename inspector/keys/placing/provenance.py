@@ -127,7 +127,12 @@ _NUMBER = re.compile(r"[0-9]+")
 
 def shapes_of_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names with every number as 0, each once: what patterns are searched in, however many layers there are."""
-    return tuple(dict.fromkeys(_NUMBER.sub("0", form).replace("/", ".") for form in forms_of(names)))
+    forms = tuple(forms_of(names))
+    # As in `forms_of`, one text is read faster than each name.
+    shapes = _NUMBER.sub("0", "\n".join(forms)).replace("/", ".").split("\n")
+    if len(shapes) != len(forms):
+        shapes = [_NUMBER.sub("0", form).replace("/", ".") for form in forms]
+    return tuple(dict.fromkeys(shapes))
 
 
 @lru_cache(maxsize=32)

@@ -87,11 +87,27 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[t
         and not is_other_quantity(ours[leaf.name], theirs[place.name])
         and not is_part_of(place.name, leaf.name)
     ]
-    return [
+    alone = [
         (leaf, place)
         for leaf, place in fitting
         if sum(one is leaf for one, _ in fitting) == 1 and sum(other is place for _, other in fitting) == 1
     ]
+    # Of the layers that are paired so, what shapes alone do not tell: their biases.
+    layers = {(_module(leaf), _module(place)) for leaf, place in alone}
+    beside = [
+        (leaf, place)
+        for leaf, place in fitting
+        if (_module(leaf), _module(place)) in layers and _own(leaf) == _own(place) and (leaf, place) not in alone
+    ]
+    return [*alone, *beside]
+
+
+def _module(leaf: Leaf) -> str:
+    return leaf.name.rpartition(".")[0]
+
+
+def _own(leaf: Leaf) -> str:
+    return leaf.name.rpartition(".")[2]
 
 
 def _is_turned(leaf: Leaf, place: Leaf) -> bool:

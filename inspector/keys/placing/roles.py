@@ -58,6 +58,12 @@ AUXILIARY = r"(^|\.)(AuxLogits|aux[0-9]*|aux_classifier|auxiliary_head|aux_head)
 NORM_NAME = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 # A layer scale is called gamma, too; then it has no beta beside it. What is scaled and shifted is a norm's.
 _PARTNER = {"gamma": "beta", "g": "b", "scale": "shift", "shift": "scale"}
+# Leaf names that say it whatever stands beside them.
+_ALONE: dict[str, str | None] = {
+    leaf: role for leaf, role in _ROLES.items() if leaf not in _PARTNER and leaf not in _DEVIATIONS
+}
+# Nor does anything make counters a part of the layer.
+_ALONE |= dict.fromkeys(BOOKKEEPING)
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -73,8 +79,16 @@ def own_role(leaf: Leaf) -> str | None:
 
 def roles_of(leaves: Sequence[Leaf], beside: Collection[Leaf] = ()) -> list[str | None]:
     """One role per leaf, None where the name does not say. beside: what stands in the same file as well."""
-    names = {leaf.name for leaf in (*leaves, *beside)}
-    return [_role(leaf.name, names) for leaf in leaves]
+    names: set[str] = set()
+    roles = []
+    for leaf in leaves:
+        last = leaf.name.rpartition(".")[2]
+        if last in _ALONE:
+            roles.append(_ALONE[last])
+            continue
+        names = names or {x.name for x in (*leaves, *beside)}
+        roles.append(_role(leaf.name, names))
+    return roles
 
 
 def _role(name: str, names: Collection[str]) -> str | None:
@@ -111,12 +125,12 @@ def is_other_quantity(ours: str | None, theirs: str | None) -> bool:
 
 def is_counter(leaf: Leaf) -> bool:
     """A counter by its name, of one element or of unknown shape."""
-    return leaf.shape in ((), (1,), None) and split_name(leaf.name)[1] in BOOKKEEPING
+    return (not leaf.shape or leaf.shape == (1,)) and leaf.name.rpartition(".")[2] in BOOKKEEPING
 
 
 def squeezed(shape: Shape | None) -> Shape | None:
     """Without dimensions of one: a 1x1 convolution as the matrix it is, a layer scale (C, 1, 1) as (C,)."""
-    return None if shape is None else tuple(n for n in shape if n != 1)
+    return shape if shape is None or 1 not in shape else tuple([n for n in shape if n != 1])
 
 
 def ways(one: Sequence[Leaf], other: Sequence[Leaf]) -> float | None:

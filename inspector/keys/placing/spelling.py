@@ -44,11 +44,14 @@ def give_back(made: Draft, spelled: Spelled) -> None:
     """The file's own names in a draft that was made with others."""
     if not spelled:
         return
+    links = {id(link): link for link in (*made.placed, *made.reshaped)}
+    links |= {id(link): link for moved in made.moves.values() for link, _ in moved}
+    own = {key: _own_link(link, spelled) for key, link in links.items()}
     made.steps = [_own_step(step, spelled) for step in made.steps]
-    made.placed = [_own_link(link, spelled) for link in made.placed]
-    made.reshaped = [_own_link(link, spelled) for link in made.reshaped]
+    made.placed = [own[id(link)] for link in made.placed]
+    made.reshaped = [own[id(link)] for link in made.reshaped]
     made.held = [_own_leaf(leaf, spelled) for leaf in made.held]
-    made.moves = {key: [(_own_link(x, spelled), move) for x, move in moved] for key, moved in made.moves.items()}
+    made.moves = {key: [(own[id(link)], move) for link, move in moved] for key, moved in made.moves.items()}
     pending: list[Node] = [made.source]
     while pending:
         node = pending.pop()
@@ -65,22 +68,28 @@ def _own_link(link: Link, spelled: Spelled) -> Link:
     if link.source.name not in spelled:
         return link
     leaf, move = spelled[link.source.name]
-    return replace(link, source=leaf, moves=(move, *link.moves))
+    return Link(leaf, link.target, (move, *link.moves), link.evidence)
 
 
 def _own_step(step: Step, spelled: Spelled) -> Step:
-    if not any(name in spelled for name in (*step.sources, *step.beside)):
+    sources = step.sources
+    if spelled.keys().isdisjoint(sources) and spelled.keys().isdisjoint(step.beside):
         return step
     names, beside = (
-        tuple(spelled[name][0].name if name in spelled else name for name in of) for of in (step.sources, step.beside)
+        tuple([spelled[name][0].name if name in spelled else name for name in of]) for of in (sources, step.beside)
     )
-    own = replace(step, source=names[0], more=names[1:], beside=beside)
-    move = next((spelled[name][1] for name in step.sources if name in spelled), None)
-    if move is None:
-        return own
-    if step.target is None:
-        return own
+    move = next((spelled[name][1] for name in sources if name in spelled), None)
+    if move is None or step.target is None:
+        return replace(step, source=names[0], more=names[1:], beside=beside)
     if not step.rule:
-        says = f"{move.says[:1].upper()}{move.says[1:]}."
-        return replace(own, kind=StepKind.RENAME, rule=move.rule, reason=says, evidence=Evidence.RULE)
-    return replace(own, also=(*step.also, move.rule))
+        return replace(
+            step,
+            source=names[0],
+            more=names[1:],
+            beside=beside,
+            kind=StepKind.RENAME,
+            rule=move.rule,
+            reason=f"{move.says[:1].upper()}{move.says[1:]}.",
+            evidence=Evidence.RULE,
+        )
+    return replace(step, source=names[0], more=names[1:], beside=beside, also=(*step.also, move.rule))

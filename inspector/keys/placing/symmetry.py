@@ -47,17 +47,31 @@ def symmetric(names: Sequence[str], tokens: Sequence[Hashable], lanes: Sequence[
     for i, name in enumerate(names):
         node = root
         for segment in name.split("."):
-            node = node.parts.setdefault(segment, _Part(i))
+            part = node.parts.get(segment)
+            if part is None:
+                part = node.parts[segment] = _Part(i)
+            node = part
             node.length += 1
             if i >= node.start + node.length:
                 # The parts of a module do not stand together: there is no order of children to speak of.
                 return _alike(tokens, range(len(tokens)))
     found: set[int] = set()
+    # Blocks that are alike have one answer.
+    known: dict[Hashable, list[int]] = {}
     pending = [root]
     while pending:
         part = pending.pop()
         pending.extend(child for child in part.parts.values() if child.parts)
-        found |= _moved(part, sequence)
+        if part.parts.keys() <= _LAYER:
+            continue
+        if lanes:
+            found |= _moved(part, sequence)
+            continue
+        children = [(name, child.start - part.start, child.length) for name, child in part.parts.items()]
+        key = tuple(children), tuple(tokens[part.start : part.start + part.length])
+        if key not in known:
+            known[key] = [at - part.start for at in _moved(part, sequence)]
+        found.update(part.start + at for at in known[key])
     return found
 
 

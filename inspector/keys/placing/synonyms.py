@@ -206,7 +206,7 @@ ROLES: tuple[Role, ...] = (
             "clf_head fc "
             "fc_out top logits output decoder cls_head predictions outputs clf classification out classifier_head "
             "last_head final_fc last_linear out_head output_head final_conv conv_out out_conv conv_last last_conv "
-            "output_conv conv_post outc final predict_layer prediction_layer predict"
+            "output_conv conv_post outc final out_proj predict_layer prediction_layer predict"
         ),
         f"{_TIMM}; torchvision; {_HF}: GPT-2, GPT-NeoX, BERT, Llama; Meta's llama; mmpretrain; Cadene's models",
     ),
@@ -216,6 +216,26 @@ ROLES: tuple[Role, ...] = (
         f"diffusers; lucidrains denoising-diffusion-pytorch; BasicSR; milesial Pytorch-UNet; {_TIMM}",
     ),
     Role(
+        "generator",
+        "generator gen net_g g_net",
+        "junyanz's CycleGAN and pix2pix; PyTorch's DCGAN tutorial; StyleGAN in rosinality's code",
+    ),
+    Role(
+        "discriminator",
+        "discriminator disc net_d d_net",
+        "junyanz's CycleGAN and pix2pix; PyTorch's DCGAN tutorial; StyleGAN in rosinality's code",
+    ),
+    Role(
+        "first critic",
+        "critic1 critic_1 q1 qf1 q_1 qf_1 q_net1",
+        "spinning up; CleanRL; stable-baselines3; rlkit",
+    ),
+    Role(
+        "second critic",
+        "critic2 critic_2 q2 qf2 q_2 qf_2 q_net2",
+        "spinning up; CleanRL; stable-baselines3; rlkit",
+    ),
+    Role(
         "shortcut",
         "downsample shortcut identity_conv conv_shortcut branch1 skip skip_conv identity residual_conv conv_skip proj",
         f"torchvision; detectron2; Caffe2; diffusers; Keras applications; {_TIMM}",
@@ -223,7 +243,9 @@ ROLES: tuple[Role, ...] = (
 )
 
 # Roles that only the top of a network has: the same words inside a block mean something else.
-AT_THE_TOP = frozenset({"head", "word embedding", "first convolution"})
+AT_THE_TOP = frozenset(
+    {"head", "word embedding", "first convolution", "generator", "discriminator", "first critic", "second critic"}
+)
 # Longer ends than this are in no row.
 MOST_SEGMENTS = max(name.count(".") for role in ROLES for name in role.names.split()) + 1
 
@@ -231,12 +253,12 @@ MOST_SEGMENTS = max(name.count(".") for role in ROLES for name in role.names.spl
 _WORDS: tuple[str, ...] = (
     "encoder enc",
     "decoder dec",
-    "attn attention attend sa mha msa selfattn selfattention att attentions attns",
+    "attn attention attend sa mha msa selfattn selfattention att attentions attns timemixing",
     "conv cv convolution convolutions convs conv1d conv2d conv3d cnn convnet",
     "norm ln bn gn layernorm batchnorm norms normalization groupnorm nrm rmsnorm",
     "embed emb embedding embeddings embd embeds",
     "proj projection projector prj",
-    "mlp ffn ff feedforward mlps ffw ffs ffns",
+    "mlp ffn ff feedforward mlps ffw ffs ffns channelmixing",
     "fc lin linear dense fcs linears lins full",
     "block blocks layer layers stage stages unit units h resblocks blk blks res lyr resblock",
     "query q",
@@ -282,6 +304,9 @@ _WORDS: tuple[str, ...] = (
     "rnn lstm gru recurrent rnns lstms grus",
     "grad grads gradient gradients",
     "mask masks",
+    "time timestep timesteps temb",
+    "real re",
+    "imag im imaginary",
     # torchvision's FPN beside detectron2's and mmdet's.
     "lateral laterals inner",
     "generator gen",

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
@@ -24,6 +25,7 @@ Path = tuple[str, ...]
 _SAME_LEAF = {"gamma": "weight", "beta": "bias"}
 # Python's \d also knows the digits of other scripts, and $ an end before a newline; layers are numbered 0-9.
 _NUMBERED = re.compile(r"([^0-9]*)([0-9]{1,9})")
+_DIGITS = frozenset("0123456789")
 # No module is nested deeper; what is below stays one name, so that no file decides how deep we recurse.
 _DEEPEST = 64
 
@@ -34,6 +36,28 @@ class Leaf:
 
     name: str
     shape: Shape | None
+
+
+_Made = TypeVar("_Made")
+
+
+class _Once(Generic[_Made]):
+    """A property of a node that is worked out when it is first asked for, and kept in the node.
+
+    As `functools.cached_property`, which before Python 3.12 takes a lock each time: of thousands of nodes several are
+    worked out, all by the one thread that has the tree.
+    """
+
+    def __init__(self, work: Callable[[Any], _Made]) -> None:
+        self._work = work
+        self._name = work.__name__
+        self.__doc__ = work.__doc__
+
+    def __get__(self, node: Any, owner: object = None) -> _Made:
+        if node is None:
+            return self  # type: ignore[return-value]  # asked of the class, as a documentation's builder does
+        made = node.__dict__[self._name] = self._work(node)
+        return made
 
 
 @dataclass(eq=False)
@@ -50,35 +74,48 @@ class Node:
     names_only: bool = False
     in_order: bool = False
 
-    @cached_property
+    @_Once
     def bag(self) -> Counter[Token]:
         """How often each (leaf name, shape) occurs below, bookkeeping left out, one-element shapes as scalars."""
-        bag: Counter[Token] = Counter(self._own_tokens())
+        bag: Counter[Token] = Counter()
+        tokens = self._own_tokens()
         for child in self.children.values():
-            # Most modules hold tensors alone: none of them needs a bag of its own for that.
-            for token, count in child.bag.items() if child.children else ((token, 1) for token in child._own_tokens()):
-                bag[token] = bag.get(token, 0) + count
+            if child.children:
+                for token, count in child.bag.items():
+                    bag[token] = bag.get(token, 0) + count
+            else:
+                # Most modules hold tensors alone: none of them needs a bag of its own for that.
+                tokens += child._own_tokens()
+        for token in tokens:
+            bag[token] = bag.get(token, 0) + 1
         return bag
 
     def _own_tokens(self) -> list[Token]:
+        if self.names_only:
+            return [(_SAME_LEAF.get(segment, segment), None) for segment in self.leaves if segment not in BOOKKEEPING]
         return [
-            (_SAME_LEAF.get(segment, segment), None if self.names_only else plain_shape(leaf.shape))
+            (_SAME_LEAF.get(segment, segment), plain_shape(leaf.shape))
             for segment, leaf in self.leaves.items()
             if segment not in BOOKKEEPING
         ]
 
-    @cached_property
+    @_Once
     def size(self) -> int:
         """Number of tensors below, bookkeeping left out."""
-        return sum(self.bag.values())
+        size = 0
+        for segment in self.leaves:
+            size += segment not in BOOKKEEPING
+        for child in self.children.values():
+            size += child.size
+        return size
 
-    @cached_property
+    @_Once
     def signature(self) -> int:
         """Equal for equal relative names and shapes (order not looked at)."""
-        own = frozenset((s, None if self.names_only else leaf.shape) for s, leaf in self.leaves.items())
-        return hash((own, frozenset((s, child.signature) for s, child in self.children.items())))
+        own = frozenset([(s, None if self.names_only else leaf.shape) for s, leaf in self.leaves.items()])
+        return hash((own, frozenset([(s, child.signature) for s, child in self.children.items()])))
 
-    @cached_property
+    @_Once
     def forms(self) -> frozenset[tuple[str, int]]:
         """Relative (name, number of dimensions) below: what stays when sizes change."""
         found = {(s, len(leaf.shape or ())) for s, leaf in self.leaves.items() if s not in BOOKKEEPING}
@@ -86,7 +123,7 @@ class Node:
             found.update((f"{segment}.{name}", ndim) for name, ndim in child.forms)
         return frozenset(found)
 
-    @cached_property
+    @_Once
     def stems(self) -> dict[str, list[str]]:
         """Numbered children by what stands before their number."""
         found: dict[str, list[str]] = {}
@@ -96,7 +133,7 @@ class Node:
                 found.setdefault(number[0], []).append(segment)
         return found
 
-    @cached_property
+    @_Once
     def shapes(self) -> dict[str, Shape | None]:
         """Shape by relative name of everything below."""
         return {name: leaf.shape for name, leaf in self.walk()}
@@ -108,7 +145,7 @@ class Node:
         return found
 
     def _walk(self, above: str, found: list[tuple[str, Leaf]]) -> None:
-        found.extend((above + segment, leaf) for segment, leaf in self.leaves.items())
+        found += [(above + segment, leaf) for segment, leaf in self.leaves.items()]
         for segment, child in self.children.items():
             child._walk(f"{above}{segment}.", found)
 
@@ -126,7 +163,12 @@ class Node:
 def grow(leaves: Iterable[Leaf], *, names_only: bool = False, in_order: bool = False) -> Node:
     """The tree of all keys; names_only leaves shapes out of every comparison. in_order: as of a `Node`."""
     root = Node(path=(), names_only=names_only, in_order=in_order)
+    known: dict[str, Node] = {}
     for leaf in leaves:
+        module, dot, last = leaf.name.rpartition(".")
+        if dot and module in known:
+            known[module].leaves[last] = leaf
+            continue
         *parents, last = leaf.name.split(".", _DEEPEST)
         node = root
         for segment in parents:
@@ -136,6 +178,8 @@ def grow(leaves: Iterable[Leaf], *, names_only: bool = False, in_order: bool = F
                 node.children[segment] = child
             node = child
         node.leaves[last] = leaf
+        if dot and len(parents) < _DEEPEST:
+            known[module] = node
     return root
 
 
@@ -147,7 +191,7 @@ def plain_shape(shape: Shape | None) -> Shape | None:
 def overlap(one: Node, other: Node) -> int:
     """How many tensors of one could sit in the other, by leaf name and shape alone."""
     small, large = (one.bag, other.bag) if len(one.bag) <= len(other.bag) else (other.bag, one.bag)
-    return sum(min(count, large[token]) for token, count in small.items())
+    return sum([min(count, large.get(token, 0)) for token, count in small.items()])
 
 
 def is_most(part: int, whole: int) -> bool:
@@ -184,6 +228,9 @@ def stands_around(pairs: Iterable[tuple[Leaf, Leaf]]) -> set[tuple[Path, Path]]:
 
 def numbered(segment: str) -> tuple[str, int] | None:
     """'12' -> ('', 12), 'denselayer3' -> ('denselayer', 3), None without a number at the end."""
+    # Most names end in a letter.
+    if segment[-1:] not in _DIGITS:
+        return None
     found = _NUMBERED.fullmatch(segment)
     # "01" and "1" would be the same number under two names.
     if found is None or (len(found[2]) > 1 and found[2].startswith("0")):

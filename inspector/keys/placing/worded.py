@@ -57,12 +57,15 @@ def _computed() -> frozenset[str]:
 def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
     """What is computed when a network is built goes where the module goes that it stands in."""
     computed = _computed()
+    ours = [leaf for leaf in sides.leaves if leaf.name.rpartition(".")[2] in computed]
+    if not ours:
+        return []
     there = {place.name: place for place in sides.places}
     modules = {leaf.name.rpartition(".")[0]: place.name.rpartition(".")[0] for leaf, place in found.links}
     made = []
-    for leaf in sides.leaves:
+    for leaf in ours:
         module, _, last = leaf.name.rpartition(".")
-        if last in computed and module in modules:
+        if module in modules:
             place = there.pop(f"{modules[module]}.{last}", None)
             if place is not None:
                 made.append((leaf, place))
@@ -72,16 +75,17 @@ def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
 def place_by_words(sides: Sides, found: Worded) -> list[Link]:
     """Links of a reading that is sure, with counters and buffers beside the tensors of their module."""
     move = Move(other_words.RULE.id, _says(found), tuple((f"{a} is", b) for a, b in found.equations), change=("words",))
-    made = [_link(leaf, place, move, found) for leaf, place in found.links]
-    beside = [*counters(sides, dict(found.links)), *_buffers(sides, found)]
+    moves = (move,)
+    made = [_link(leaf, place, moves, found) for leaf, place in found.links]
+    beside = [*counters(sides, found.links), *_buffers(sides, found)]
     known = {leaf.name for leaf, _ in found.links}
-    return made + [_link(leaf, place, move, found) for leaf, place in beside if leaf.name not in known]
+    return made + [_link(leaf, place, moves, found) for leaf, place in beside if leaf.name not in known]
 
 
-def _link(leaf: Leaf, place: Leaf, move: Move, found: Worded) -> Link:
+def _link(leaf: Leaf, place: Leaf, moves: tuple[Move, ...], found: Worded) -> Link:
     if leaf.name == place.name:
         return Link(leaf, place)
-    return Link(leaf, place, (move,), Evidence.WORDS if leaf.name in found.said else Evidence.UNIQUE_TOKEN)
+    return Link(leaf, place, moves, Evidence.WORDS if leaf.name in found.said else Evidence.UNIQUE_TOKEN)
 
 
 def _says(found: Worded) -> str:
@@ -90,6 +94,17 @@ def _says(found: Worded) -> str:
     listed = ", ".join(said) + (f" and {more} more" if more else "")
     made = f"read {listed}" if said else "read the names by what they mean"
     return f"{found.first}, {made}" if found.first else made
+
+
+def confirm_words(found: Worded, questions: Questions) -> str | None:
+    """The answer where something speaks against a whole reading, None while there is none."""
+    return questions.ask(
+        Ambiguity(
+            id=f"{other_words.RULE.id}:reading",
+            question=f"The names fit once one would {_says(found)}; but {found.unsure}. Does this reading hold?",
+            options=((SAME, "yes, these are the same layers"), (LEAVE_OUT, "no, or not known: leave them out")),
+        )
+    )
 
 
 def ask_words(sides: Sides, found: Worded, questions: Questions) -> tuple[list[Link], list[Leaf]] | None:
@@ -153,7 +168,11 @@ def sorted_by_name(doubt: Doubt) -> list[tuple[Part, Part]]:
 
 
 def _option(choice: Choice) -> str:
-    return ",".join(theirs.path[-1] for _, theirs in sorted(choice, key=_own))
+    """By the places' last names, or by so much more of them as tells them apart: cls_head.tower, reg_head.tower."""
+    places = [theirs.path for _, theirs in sorted(choice, key=_own)]
+    longest = max(map(len, places))
+    most = next((n for n in range(1, longest) if len({path[-n:] for path in places}) == len(places)), longest)
+    return ",".join(".".join(path[-most:]) for path in places)
 
 
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:

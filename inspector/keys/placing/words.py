@@ -170,19 +170,17 @@ def _in_place(found: frozenset[str], before: Path, path: Path) -> frozenset[str]
     if inside:
         fitting = frozenset(role for role in found if _INSIDE[role] in ("", inside))
         return fitting or found
-    if len(before) == 0:
-        fitting = frozenset(role for role in found if not _INSIDE[role])
-        return fitting or found
     return found
 
 
 @lru_cache(maxsize=50_000)
 def relation(one: Reading, other: Reading) -> float:
     """Points for being two names of one part: 0 where neither says anything about it, below 0 where it is excluded."""
-    if (one.words & QUANTITY_WORDS) != (other.words & QUANTITY_WORDS) or _aside(one, other):
+    ours, theirs = one.words | one.above, other.words | other.above
+    if (one.words - theirs | other.words - ours) & QUANTITY_WORDS or _aside(one, other):
         return CONTRADICTION
     score = 0.0
-    if one.words and one.words == other.words:
+    if one.words and (one.words == other.words or ours == theirs):
         score += SAME_NAME if one.above == other.above else SAME_NAME - 0.25
     else:
         score += SHARED_WORDS * _share(one.words, other.words)
@@ -203,7 +201,8 @@ def relation(one: Reading, other: Reading) -> float:
 
 def _aside(one: Reading, other: Reading) -> bool:
     """Whether one is called as the other is, with a word more that makes it something beside it: fc2_momentum, fc2."""
-    more = one.words ^ other.words
+    # A level of its own says as much as a word: update_bias is update.bias.
+    more = one.words - other.words - other.above | other.words - one.words - one.above
     common = one.words & other.words
     if more <= _FIRST and common <= _KINDS_OF_LAYERS:
         named, counted = (one, other) if one.words & _FIRST else (other, one)

@@ -27,9 +27,11 @@ Axes = tuple[int, ...]
 CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
 # What no shape shows of a matrix behind a flattened picture.
 FLATTEN_ORDER = "flatten-order"
+KERNEL_ORDER = "kernel-order"
 SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leave-out"
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
 _MOST_OPTIONS = 6
+_NUMBER = re.compile(r"[0-9]+")
 _UPWARD = re.compile(
     r"transpose|deconv|upconv|tconv|convt|unpool|(^|[._])(up|dec|decoder|upsample)([._]|[0-9]|$)", re.I
 )
@@ -80,10 +82,10 @@ def layout_of(axes: Axes) -> str:
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     last = False
-    kernels = [x for x in (*left.settled, *left.reshaped) if _is_kernel(x)]
+    kernels = [(x, _is_vouched(x)) for x in (*left.settled, *left.reshaped) if _is_kernel(x)]
     for ndim in _LETTERS:
         for vouched in (True, False):
-            alike = [x for x in kernels if len(x.target.shape or ()) == ndim and _is_vouched(x) is vouched]
+            alike = [x for x, known in kernels if len(x.target.shape or ()) == ndim and known is vouched]
             for link, axes in _orders(alike, vouched, left):
                 if axes != tuple(range(ndim)):
                     yield _permute(link, axes, flipped=axes == _upward(ndim) and not _is_depthwise(link))
@@ -126,7 +128,10 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
                 order = _as_or_upward(link, axes, left)
             yield link, order or axes
     elif vouched or left.elsewhere:
-        ways = [(link, orders_of([link])) for link in plain]
+        # By its shape alone: of thousands of kernels few differ.
+        by_shape = {link.source.shape: link for link in plain}
+        orders_by_shape = {shape: orders_of([link]) for shape, link in by_shape.items()}
+        ways = [(link, orders_by_shape[link.source.shape]) for link in plain]
         weak = left.elsewhere in (Elsewhere.CONTAINER, Elsewhere.NORM_WORDS, Elsewhere.PATHS)
         if (vouched or weak) and not all(orders for _, orders in ways):
             return  # one of them is as torch has it, and none otherwise
@@ -194,7 +199,7 @@ def _ask_same(link: Link, axes: Axes, left: Leftovers) -> Axes | None:
     """The order of a kernel called weight, whose shape shows none, beside others that do; None while it is open."""
     answer = left.questions.ask(
         Ambiguity(
-            id="kernel-order",
+            id=KERNEL_ORDER,
             question=(
                 f"{link.source.name} is {human_shape(link.source.shape or ())} in torch's order of axes and as the "
                 f"other kernels of the file lie, {_spell(layout_of(axes))}. In which is it stored? Either loads."
@@ -216,12 +221,38 @@ def _as_or_upward(link: Link, axes: Axes, left: Leftovers) -> Axes:
     # What is known by name has transposed convolutions under such names only.
     if not named and left.target.kind is TargetKind.ARCHITECTURE:
         return axes
+    if not named and _named_as_told(link, own, left):
+        return axes
     # Keras has those of either kind of layer as (h, w, input, output of torch's weight) in one order.
     if left.writer is not None and left.writer.one_order:
         return axes
     if _ask_upward(link, left, (SAME, own)) != own:
         return axes
     return up
+
+
+def _named_as_told(link: Link, own: str, left: Leftovers) -> bool:
+    """Whether others that are called so in file and target, but for their numbers, show by their shapes that they are
+    no transposed convolutions, and none that it is one: conv2 between a conv1 and a conv3 of unequal channels."""
+    alike = [
+        x
+        for x in (*left.settled, *left.reshaped)
+        if _is_kernel(x)
+        and len(x.target.shape or ()) == len(link.target.shape or ())
+        and _called(x.source.name) == _called(link.source.name)
+        and _called(x.target.name) == _called(link.target.name)
+    ]
+    upward = _upward(len(link.target.shape or ())) if own == FLIPPED else None
+    told = [x for x in alike if (x.target.shape or ())[0] != (x.target.shape or ())[1] and not _is_depthwise(x)]
+    return bool(told) and not any(
+        (not orders_of([x]) and (upward is None or _fits(upward, x))) or _UPWARD.search(x.target.name) for x in told
+    )
+
+
+def _called(name: str) -> str:
+    """A layer's own name without its number."""
+    module = split_name(name.replace("/", "."))[0]
+    return _NUMBER.sub("", split_name(module)[1])
 
 
 def _ask_upward(link: Link, left: Leftovers, options: Sequence[str]) -> str | None:
@@ -376,3 +407,5 @@ RULE = Rule(
     done="{tensors} {are} put into torch's order of axes",
     steps=_steps,
 )
+# What is asked about the order of the axes of one kernel.
+QUESTIONS = (RULE.id, KERNEL_ORDER)

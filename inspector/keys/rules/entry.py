@@ -180,6 +180,7 @@ class Leftovers:
 
     links: all placed pairs; reshaped: those of them whose shapes differ. extra: tensors without a place.
     missing: places without a tensor. settled: every other pair; a step for one of them replaces its placing.
+    permuted: pairs whose shapes differed until a rule put their axes in order; as with `settled`, a step replaces that.
     questions: where a rule asks what shapes do not tell. turned: the target names whose axes a rule has put in order;
     oriented: parts of a matrix whose shape shows which way round it lies.
     elsewhere: something shows another library's layout (`placing/layouts.py`), so that a square matrix proves nothing.
@@ -192,6 +193,7 @@ class Leftovers:
     extra: Sequence[Leaf]
     missing: Sequence[Leaf]
     questions: Questions
+    permuted: Sequence[Link] = ()
     turned: frozenset[str] = frozenset()
     oriented: frozenset[str] = frozenset()
     elsewhere: Elsewhere = Elsewhere.NOTHING
@@ -229,6 +231,19 @@ def settle(
         axes=axes,
         value=value,
         also=tuple(dict.fromkeys(move.rule for move in link.moves)),
+    )
+
+
+def leave_out(link: Link, *, rule: str, reason: str) -> Step:
+    """A step that takes a tensor from its place again, by the user's word that nothing offered is right."""
+    return Step(
+        kind=StepKind.DROP,
+        source=link.source.name,
+        target=None,
+        rule=rule,
+        reason=reason,
+        cost=Cost.LOSSY,
+        evidence=Evidence.CHOSEN,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from inspector.checkpoint.name_forms import are_alike
 from inspector.keys.placing.hidden_words import dotted
-from inspector.keys.placing.levels import Contents, Grid, Levels, Nesting, grids_of, nesting
+from inspector.keys.placing.levels import Contents, Grid, Levels, Nesting, nesting, squares_of
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost
 from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
@@ -20,9 +20,9 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
     if are_alike([leaf.name for leaf in leaves], [place.name for place in places]):
         return
     own = dict(zip(dotted([leaf.name for leaf in leaves]), leaves, strict=True))
-    ours = grids_of(Leaf(name, leaf.shape) for name, leaf in own.items())
+    ours = squares_of(leaf if name == leaf.name else Leaf(name, leaf.shape) for name, leaf in own.items())
     squares = {key: (grid, held) for key, grid in ours.items() if (held := grid.contents()) and _is_symmetric(held)}
-    theirs = list(grids_of(places).values()) if squares else []
+    theirs = list(squares_of(places).values()) if squares else []
     done: set[str] = set()
     for (before, text), (grid, held) in squares.items():
         found = _counterpart(grid.levels, held, theirs)

@@ -65,7 +65,7 @@ WHOLE = re.compile(
     rf"|(\w+_)?(w|to_?)?({LETTERS})(_\w+)?){_END})",
     re.IGNORECASE,
 )
-_PAIRS = re.compile(rf"(^|\.)((\w+_)?(w|to_?|c_)?(kv|vk)(_\w+)?|key_value|query_free_kv){_END}", re.IGNORECASE)
+PAIRS = re.compile(rf"(^|\.)((\w+_)?(w|to_?|c_)?(kv|vk)(_\w+)?|key_value|query_free_kv){_END}", re.IGNORECASE)
 _NAMES = {"query_key_value": "qkv", "key_query_value": "kqv", "query_value_key": "qvk"}
 # What no shape shows of key and value in one matrix.
 KV_ORDER = "kv-order"
@@ -184,7 +184,7 @@ _HALVES = Family(
     question=KV_ORDER,
     what="key and value",
     parts=tuple(triple[1:] for triple in PARTS),
-    whole=_PAIRS,
+    whole=PAIRS,
     claims=_claims_pair,
     proves=lambda name, around: "",
     orders=_pair_orders,

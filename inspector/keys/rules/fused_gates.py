@@ -48,6 +48,11 @@ _WHOLE = re.compile(
     rf"|swiglu|glu|gated|ffn_gate_up|fc_gate_up){_END}",
     re.IGNORECASE,
 )
+# Names that say of themselves that gate and value are in one.
+JOINED = re.compile(
+    rf"(^|\.)((\w+_)?(gate_?(and_?)?up|up_?(and_?)?gate)(_\w+)?|w_?1_?w?[23]|w_?3_?w?1|wi_fused|swiglu|geglu){_END}",
+    re.IGNORECASE,
+)
 _W12_WHOLE = re.compile(rf"(^|\.)w_?1_?w?2{_END}", re.IGNORECASE)
 
 

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.provenance import shapes_of_names
-from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Evidence, Step, StepKind
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
+from inspector.keys.rules.entry import Leftovers, Link, Rule, leave_out, settle
 from inspector.keys.rules.fused_attention import LETTERS, WHOLE, letters_of, proves_order
 from inspector.keys.rules.inner_order import AS_IT_IS, leaves_of_file
-from inspector.keys.rules.stacked import Around, heads
+from inspector.keys.rules.stacked import OTHERWISE, Around, heads
 from inspector.units import counted
 
-FUSED_ORDER, OTHERWISE = "fused-order", "otherwise"
+FUSED_ORDER = "fused-order"
 _PARTS = {"q": "query", "k": "key", "v": "value"}
 # Names that several codes use for several orders.
 _SEVERAL = frozenset({"query_key_value", "linear_qkv", "wqkv", "mixed_qkv"})
@@ -32,7 +32,11 @@ _WHOLE = re.compile(rf"{WHOLE.pattern}|(^|\.)(w_?|to_?)?({LETTERS})$", re.IGNORE
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     groups: dict[tuple[str, str, int], list[Link]] = {}
-    renamed = [link for link in left.settled if _is_renamed(link)]
+    changed = [link for link in (*left.settled, *left.permuted) if link.source.name != link.target.name]
+    # Names are looked at by their ends, of which few differ: most targets have no such matrix.
+    if not any(map(_WHOLE.search, {_end_of(link.target.name) for link in changed})):
+        return
+    renamed = [link for link in changed if _is_renamed(link)]
     if not renamed:
         return
     file = _around((leaf.name for leaf in leaves_of_file(left)), in_target=False)
@@ -53,7 +57,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             # While it is asked, the plan is open.
             continue
         if answer == OTHERWISE:
-            yield from (_left_out(link) for link in links)
+            yield from (leave_out(link, rule=RULE.id, reason="The order of its rows is not known.") for link in links)
             continue
         order = _order(str(answer), _letters(theirs if in_file else ours))
         runs = order if in_file else [order.index(at) for at in range(len(order))]
@@ -96,6 +100,11 @@ def _is_renamed(link: Link) -> bool:
     return _own(ours) != _own(theirs) and bool(_WHOLE.search(ours) and _WHOLE.search(theirs))
 
 
+def _end_of(name: str) -> str:
+    """Its last two words, which is what the pattern asks for."""
+    return ".".join(name.rsplit(".", 2)[-2:])
+
+
 def _around(names: Iterable[str], *, in_target: bool) -> Around:
     there = frozenset(names)
     return Around(shapes=shapes_of_names(there), names=there, parts=(), turned=False, in_target=in_target)
@@ -127,18 +136,6 @@ def _own(name: str) -> str:
 def _letters(own: str) -> str:
     """The order that a name claims; c_attn and in_proj claim the usual one."""
     return letters_of(own) or "qkv"
-
-
-def _left_out(link: Link) -> Step:
-    return Step(
-        kind=StepKind.DROP,
-        source=link.source.name,
-        target=None,
-        rule=RULE.id,
-        reason="The order of its rows is not known.",
-        cost=Cost.LOSSY,
-        evidence=Evidence.CHOSEN,
-    )
 
 
 def _order(answer: str, usual: str) -> list[int]:

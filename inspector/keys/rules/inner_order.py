@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 
 from inspector.keys.inner_orders import INNER_ORDERS
 from inspector.keys.inner_orders.entry import InnerOrder, Way
+from inspector.keys.operations import blocks
 from inspector.keys.placing.provenance import shapes_of_names, shown_in
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules import same_order
-from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.rules.entry import Leftovers, Link, Rule, leave_out, settle
+from inspector.keys.rules.transposed import is_square, is_turned
 from inspector.units import counted
 
 AS_IT_IS = "as-it-is"
@@ -30,11 +32,11 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         # Where both sides prove one order, or neither proves any, no tensor needs to be looked at.
         if ours is theirs:
             continue
-        links = [x for x in left.settled if x.target.name not in left.turned and order.holds(x)]
+        links = [x for x in (*left.settled, *left.permuted) if order.holds(x)]
         if not links:
             continue
         if ours is not None and theirs is not None:
-            yield from _changed(links, order, ours, theirs)
+            yield from _changed(links, order, ours, theirs, left)
             continue
         known = ours or theirs
         named = [link for link in links if not by_order(link)]
@@ -44,7 +46,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         other = next(way for way in order.ways if way is not known)
         if _ask(renamed, order, known, of_the_file=ours is not None, left=left) != AS_IT_IS:
             # While it is not answered, the plan shows what would be done, and is open.
-            yield from _changed(renamed, order, *((known, other) if ours is not None else (other, known)))
+            yield from _changed(renamed, order, *((known, other) if ours is not None else (other, known)), left=left)
 
 
 def by_order(link: Link) -> bool:
@@ -55,7 +57,7 @@ def by_order(link: Link) -> bool:
 def leaves_of_file(left: Leftovers) -> Iterator[Leaf]:
     """Every tensor of the file that is still spoken of."""
     yield from (link.source for link in left.settled)
-    yield from (link.source for link in left.reshaped)
+    yield from (link.source for link in (*left.reshaped, *left.permuted))
     yield from left.extra
 
 
@@ -70,10 +72,16 @@ def _way(shapes: Sequence[str], order: InnerOrder) -> Way | None:
     return found[0] if len(found) == 1 else None
 
 
-def _changed(links: Sequence[Link], order: InnerOrder, ours: Way, theirs: Way) -> Iterator[Step]:
+def _changed(links: Sequence[Link], order: InnerOrder, ours: Way, theirs: Way, left: Leftovers) -> Iterator[Step]:
     for link in links:
         says = f"In the file {ours.says}; the target has it {theirs.says}."
         value = order.change(link, ours.id, theirs.id)
+        if link.target.name in left.turned:
+            # One step alone makes a tensor: this one transposes it, too, or nothing does both.
+            value = blocks.turned(value) if is_turned(link) or is_square(link) else ""
+        if not value:
+            yield leave_out(link, rule=RULE.id, reason=f"{says} It lies the other way round, besides.")
+            continue
         yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
 
 

@@ -18,30 +18,47 @@ from inspector.keys.rules.entry import Move, Questions, Rule, Spelling
 MOVED, AS_NAMED = "moved", "as-named"
 # (what stands before the number, what stands after it)
 Part = tuple[tuple[str, ...], str]
-# Number -> rest of the name -> tensor.
-Stages = dict[int, dict[str, Leaf]]
+# Number -> tensors, module by module, and where in their names the part ends.
+Stages = dict[int, list[tuple[int, list[Leaf]]]]
 
 
 def _parts(leaves: Sequence[Leaf]) -> dict[Part, Stages]:
-    found: dict[Part, Stages] = {}
+    # Tensors of one module are in the same parts.
+    modules: dict[str, list[Leaf]] = {}
     for leaf in leaves:
-        segments = leaf.name.split(".", 12)
+        modules.setdefault(leaf.name.rpartition(".")[0], []).append(leaf)
+    found: dict[Part, Stages] = {}
+    for inside in modules.values():
+        segments = inside[0].name.split(".", 12)
+        start = 0
         for i in range(len(segments) - 2):
             number = segments[i]
+            start += len(number) + 1
             if number.isascii() and number.isdigit() and len(number) < 4:
                 part = (tuple(segments[:i]), segments[i + 1])
-                found.setdefault(part, {}).setdefault(int(number), {})[".".join(segments[i + 2 :])] = leaf
+                end = start + len(segments[i + 1]) + 1
+                found.setdefault(part, {}).setdefault(int(number), []).append((end, inside))
     return found
+
+
+def _below(stage: Sequence[tuple[int, list[Leaf]]]) -> dict[str, Leaf]:
+    """Rest of the name -> tensor."""
+    return {leaf.name[end:]: leaf for end, inside in stage for leaf in inside}
 
 
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     if are_alike([leaf.name for leaf in leaves], [place.name for place in places]):
         return
     ours, theirs = _parts(leaves), _parts(places)
+    by_name: dict[str, list[tuple[str, ...]]] = {}
+    for place, part in theirs:
+        by_name.setdefault(part, []).append(place)
     for (before, part), stages in ours.items():
-        there = next((theirs[key] for key in theirs if key[1] == part and _same_place(before, key[0])), None)
         # Of one stage only, any shift would explain it; a number for a part is a block, not a part.
-        if there is None or len(stages) < 2 or part.isdigit() or set(stages) == set(there):
+        if len(stages) < 2 or part.isdigit():
+            continue
+        there = next((theirs[place, part] for place in by_name.get(part, ()) if _same_place(before, place)), None)
+        if there is None or set(stages) == set(there):
             continue
         shift = min(there) - min(stages)
         if abs(shift) != 1 or not _all_fit(stages, there, shift) or not _stages_agree(ours, theirs, before, part):
@@ -52,8 +69,8 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
                 continue
         stem = ".".join(before)
         move = Move(RULE.id, f"move {stem}.N.{part} by {shift:+d}", change=(stem, part, shift))
-        for n, below in stages.items():
-            for rest, leaf in below.items():
+        for n, stage in stages.items():
+            for rest, leaf in _below(stage).items():
                 yield Spelling(leaf, ".".join((*before, str(n + shift), part, rest)), move)
 
 
@@ -73,8 +90,8 @@ def _fits(ours: dict[str, Shape | None], theirs: dict[str, Shape | None]) -> boo
     return set(ours) == set(theirs) and all(theirs[name] in (None, shape) for name, shape in ours.items())
 
 
-def _shapes(below: dict[str, Leaf]) -> dict[str, Shape | None]:
-    return {rest: leaf.shape for rest, leaf in below.items()}
+def _shapes(stage: Sequence[tuple[int, list[Leaf]]]) -> dict[str, Shape | None]:
+    return {rest: leaf.shape for rest, leaf in _below(stage).items()}
 
 
 def _stages_agree(ours: dict[Part, Stages], theirs: dict[Part, Stages], before: tuple[str, ...], part: str) -> bool:

@@ -285,13 +285,12 @@ def spelled_out(side: Sequence[Leaf]) -> list[str] | None:
     """The names that timm has for a side whose names are all torchvision's of one family; None where they are not."""
     prefix = wrapper_of(side)
     names = [leaf.name.removeprefix(prefix) for leaf in side]
+    ordered = sorted(names)
     for number, dialect in enumerate(DIALECTS):
         own, other = dialect.anchors
+        if dialect.libraries[1] != "timm" or not _any_begins(ordered, own) or _any_begins(ordered, other):
+            continue
         starts = tuple(row.pattern for row in _rows(number, True) if row.pattern.startswith("^"))
-        if not any(name.startswith(own) for name in names) or any(name.startswith(other) for name in names):
-            continue
-        if dialect.libraries[1] != "timm":
-            continue
         told = all(any(re.match(start, name) for start in starts) or name in _ALIKE for name in names)
         made = [translate(name, number, True) for name in names]
         if told and len(set(made)) == len(made):

@@ -175,9 +175,8 @@ def _cut(leaf: Leaf, goals: Sequence[Leaf], value: str, *, once: bool = False) -
         pieces=tuple(Piece(goal, (i * rows, (i + 1) * rows)) for i, goal in enumerate(goals)),
         in_target=False,
         value=value,
-        # Which way round it lies is known, also of a square one.
-        turned=False,
         proved=True,
+        oriented=True,
     )
 
 

@@ -51,9 +51,13 @@ class _Stack:
 def _stacks(leaves: Sequence[Leaf]) -> tuple[list[_Stack], list[_Stack]]:
     """(modules of several layers, rows of modules with one layer each)."""
     modules: dict[str, dict[int, dict[tuple[str, str], Leaf]]] = {}
+    # Of thousands of tensors few have other last names.
+    known: dict[str, re.Match[str] | None] = {}
     for leaf in leaves:
-        module, last = split_name(leaf.name)
-        found = _LAYER.fullmatch(last)
+        module, _, last = leaf.name.rpartition(".")
+        if last not in known:
+            known[last] = _LAYER.fullmatch(last)
+        found = known[last]
         if found is not None and module:
             modules.setdefault(module, {}).setdefault(int(found[2]), {})[found[1], found[3]] = leaf
     one: list[_Stack] = []
@@ -118,7 +122,7 @@ def _recurrent(side: Sequence[Leaf]) -> dict[str, dict[str, Leaf]]:
     """Module -> its tensors by their own names, of all modules that have a recurrent one's."""
     found: dict[str, dict[str, Leaf]] = {}
     for leaf in side:
-        module, own = split_name(leaf.name)
+        module, _, own = leaf.name.rpartition(".")
         if own.startswith(("weight_hh", "weight_ih", "bias_hh", "bias_ih", "weight_hr")):
             found.setdefault(module, {})[own] = leaf
     return found

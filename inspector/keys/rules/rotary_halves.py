@@ -58,20 +58,20 @@ def _is_any(end: str) -> bool:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    ways = [(link, _way(link)) for link in left.settled if link.source.shape]
+    ways = [(link, _way(link)) for link in (*left.settled, *left.permuted) if link.source.shape]
     for way in ("halves", "pairs"):
         links = [link for link, found in ways if found == way]
         if not links:
             continue
         size = _size(links, way, left)
-        if size and any(link.target.name in left.turned for link in links):
-            return  # one step alone makes a tensor; the finding says that the layout is open
         for link in links:
             if size:
                 a, b = (size // 2, 2) if way == "halves" else (2, size // 2)
                 to = "halves, as Hugging Face has them" if way == "halves" else "pairs, as Meta has them"
                 says = f"Rotary rows of heads of {size} put into {to}."
-                yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=f"rows:{a},{b}")
+                # One step alone makes a tensor: this one transposes it, too.
+                value = f"rows:{a},{b}{',turned' if link.target.name in left.turned else ''}"
+                yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
 
 
 def _size(links: Sequence[Link], way: str, left: Leftovers) -> int:
@@ -111,7 +111,7 @@ def _is_proved(left: Leftovers) -> bool:
 
 def _sizes(links: Sequence[Link], left: Leftovers) -> tuple[list[int], bool]:
     """(rows that one head can have, the commonest first; whether rotary frequencies in the file tell them)."""
-    rows = math.gcd(*((link.source.shape or (0,))[0] for link in links))
+    rows = math.gcd(*((link.target.shape or (0,))[0] for link in links))
     shown = {
         2 * (leaf.shape or (0,))[0]
         for leaf in (*left.extra, *left.missing, *(link.source for link in left.settled))

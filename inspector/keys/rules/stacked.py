@@ -26,7 +26,10 @@ from inspector.units import counted
 _LEAVES = ("weight", "bias", "kernel")
 # Rows of one head that models have, the commonest first.
 _USUAL = (64, 128, 32, 80, 96, 48, 16, 256, 24, 40)
-_MOST_HEADS = 8
+# As many as 768 rows can have; where a network has another number, the question says so (`OTHERWISE`).
+_MOST_HEADS = 16
+# No order that is asked about is right, or the user does not know: the whole is not cut, and the plan stays open.
+OTHERWISE = "otherwise"
 
 
 def places_of(settled: Sequence[Link]) -> dict[str, str]:
@@ -155,6 +158,8 @@ def _of_side(
         _, found, turned = members[0]
         around = Around(shapes=shapes, names=names, parts=found.shapes, turned=turned, in_target=in_target)
         order, proved = _order(kind, members, around, questions, family)
+        if order is None:
+            continue
         modules = {_module(leaf.name): found for leaf, found, _ in members}
         yield from (_recast(leaf, found, order, turned, rule, in_target, proved) for leaf, found, turned in members)
         for leaf in wholes:
@@ -173,10 +178,13 @@ def _kind(name: str) -> str:
 
 
 def _sets(leaves: Sequence[Leaf], family: Family) -> list[_Set]:
-    there = {leaf.name: leaf.shape for leaf in leaves}
     forms: dict[str, list[tuple[str, ...]]] = {}
     for form in family.parts:
         forms.setdefault(form[0], []).append(form)
+    modules = {leaf.name.rpartition(".")[0] for leaf in leaves}
+    if forms.keys().isdisjoint([module.rpartition(".")[2] for module in modules]):
+        return []  # as of most networks
+    there = {leaf.name: leaf.shape for leaf in leaves}
     found = []
     for name in there:
         module, _, leaf = name.rpartition(".")
@@ -261,8 +269,8 @@ def _order(
     around: Around,
     questions: Questions,
     family: Family,
-) -> tuple[Order, bool]:
-    """(the order, whether it is shown). While it is asked, the likeliest, and the plan is open."""
+) -> tuple[Order | None, bool]:
+    """(the order, whether it is shown); None where it is none of these. While it is asked, the likeliest."""
     first, found, _ = members[0]
     orders = {order.id: order for order in family.orders(found.shapes)}
     proved = family.proves(first.name, around)
@@ -283,12 +291,15 @@ def _order(
                 f"{many} of the {side} ({first.name} first) {'have' if members[1:] else 'has'} {family.what} in "
                 f"one{named}; no shape shows in which order. Each answer loads. How do they lie in it?"
             ),
-            options=tuple((one, orders[one].says) for one in ids),
+            options=(
+                *((one, orders[one].says) for one in ids),
+                (OTHERWISE, "otherwise, or not known: leave them out"),
+            ),
             side=side,
         ),
         place=kind,
     )
-    return orders[answer if answer is not None else ids[0]], False
+    return orders.get(answer if answer is not None else ids[0]), False
 
 
 def _recast(leaf: Leaf, found: _Set, order: Order, turned: bool, rule: str, in_target: bool, proved: bool) -> Recast:

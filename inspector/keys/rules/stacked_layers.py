@@ -28,24 +28,26 @@ _AROUND = re.compile(rf"^(({'|'.join(_WRAPPERS)})\.)+")
 _ASIDE = frozenset({*_WRAPPERS, "weight", "kernel"})
 _MOST = 4096
 
+# By form of name: its words, how many levels are numbers.
+Words = set[tuple[tuple[str, ...], int]]
+
 
 def _plain(name: str) -> str:
     return _AROUND.sub("", name).removesuffix(".weight").removesuffix(".kernel")
 
 
-def _may_stack(side: Sequence[Leaf], other: Sequence[Leaf]) -> bool:
+def _may_stack(side: Words, other: Words) -> bool:
     """Whether a name of this side is one of the other's but for a number, as far as their forms tell."""
-    wanted = {(words, numbers - 1) for words, numbers in _words_of(other)}
-    return not wanted.isdisjoint(_words_of(side))
+    return not side.isdisjoint({(words, numbers - 1) for words, numbers in other})
 
 
-def _words_of(leaves: Sequence[Leaf]) -> set[tuple[tuple[str, ...], int]]:
+def _words_of(leaves: Sequence[Leaf]) -> Words:
     """By form of name: its words without what `_plain` takes off, wherever they stand; how many levels are numbers."""
     found = set()
     for form in forms_of(leaf.name for leaf in leaves):
         levels = form.split(".")
-        words = tuple(x for x in levels if not x.isdecimal() and x not in _ASIDE)
-        found.add((words, sum(x.isdecimal() for x in levels)))
+        words = [x for x in levels if not x.isdecimal()]
+        found.add((tuple([x for x in words if x not in _ASIDE]), len(levels) - len(words)))
     return found
 
 
@@ -93,9 +95,15 @@ def _members(side: Sequence[Leaf], other: Sequence[Leaf]) -> dict[str, list[Leaf
 
 
 def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Recast]:
+    words = _words_of(leaves), _words_of(places)
+    cut = False
     for in_target in (False, True):
         side, other = (places, leaves) if in_target else (leaves, places)
-        rows = (_rows_of_layers(other) if _may_stack(side, other) else {}) | _members(side, other)
+        if cut:
+            # What was cut stands there in parts by now.
+            words = _words_of(leaves), _words_of(places)
+        may_stack = _may_stack(words[in_target], words[not in_target])
+        rows = (_rows_of_layers(other) if may_stack else {}) | _members(side, other)
         own = {_plain(leaf.name) for leaf in side} if rows else set()
         if rows.keys().isdisjoint(own):
             continue
@@ -106,11 +114,13 @@ def _recasts(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Question
         found = [(x, rows[_plain(x.name)], _way(x.shape or (), rows[_plain(x.name)])) for x in wholes]
         ways = {way for leaf, _, way in found if len(leaf.shape or ()) == 3}
         for leaf, row, way in found:
+            # Others of the same stacks, whose sizes tell, speak for the square ones.
+            asked = way == "square" and ways & {"plain", "turned"} != {"plain"}
             if way == "square":
-                # Others of the same stacks, whose sizes tell, speak for the square ones.
-                way = "plain" if ways & {"plain", "turned"} == {"plain"} else _ask(leaf, in_target, questions)
+                way = _ask(leaf, in_target, questions) if asked else "plain"
             if way:
-                yield _recast(leaf, row, way == "turned", in_target)
+                cut = True
+                yield _recast(leaf, row, way == "turned", in_target, oriented=asked)
 
 
 def _way(whole: Shape, row: Sequence[Leaf]) -> str:
@@ -144,7 +154,7 @@ def _ask(leaf: Leaf, in_target: bool, questions: Questions) -> str:
     return "turned" if answer == TRANSPOSED else "plain"
 
 
-def _recast(leaf: Leaf, row: Sequence[Leaf], turned: bool, in_target: bool) -> Recast:
+def _recast(leaf: Leaf, row: Sequence[Leaf], turned: bool, in_target: bool, *, oriented: bool) -> Recast:
     around = _AROUND.match(leaf.name)
     wrapper = around[0] if around else ""
     rows = (leaf.shape or (1,))[0] // len(row)
@@ -161,6 +171,7 @@ def _recast(leaf: Leaf, row: Sequence[Leaf], turned: bool, in_target: bool) -> R
         value=value_of(1, [rows] * len(row), turned=turned),
         turned=turned,
         proved=True,
+        oriented=oriented,
     )
 
 

@@ -16,6 +16,7 @@ from inspector.keys.placing.provenance import is_from_the_right
 from inspector.keys.placing.roles import own_role, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.rules.wholes import squares_in
 from inspector.units import counted, human_shape
 
 TRANSPOSED, AS_IT_IS = "transposed", "as-it-is"
@@ -89,10 +90,15 @@ Kind = tuple[Voucher, str]
 
 
 def shown_ways(left: Leftovers) -> dict[Kind, set[bool]]:
-    """By kind of name: whether matrices whose shapes tell lie the other way round, or not, or both."""
+    """By kind of name: whether matrices whose shapes tell lie the other way round, or not, or both.
+
+    Where anything shows another layout, what holds squares in one tells nothing by having torch's shape.
+    """
     ways: dict[Kind, set[bool]] = {}
-    matrices = [x for x in left.settled if _is_oblong(x) and is_weight(x.target)]
-    matrices += [x for x in left.reshaped if _is_oblong(x) and is_turned(x)]
+    matrices = [
+        x for x in left.settled if _is_oblong(x) and is_weight(x.target) and not (left.elsewhere and squares_in(x))
+    ]
+    matrices += [x for x in (*left.reshaped, *left.permuted) if _is_oblong(x) and is_turned(x)]
     for link in matrices:
         ways.setdefault(_kind(link), set()).add(is_turned(link))
         if _goes_to_conv1d(link):
@@ -121,6 +127,13 @@ def _kind(link: Link) -> Kind:
 
 def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) -> bool:
     """Whether a square matrix is stored the other way round: by what its name vouches for, or by the user's word."""
+    way = way_of(link, shown, left)
+    return _ask_square(link, left) == TRANSPOSED if way is None else way
+
+
+def way_of(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) -> bool | None:
+    """Whether its name vouches that a square matrix is stored the other way round, or as torch has it; None for
+    neither."""
     kind = _kind(link)
     voucher, ways = kind[0], shown.get(kind, set())
     if voucher is Voucher.EMBEDDING:
@@ -136,15 +149,16 @@ def lies_turned(link: Link, shown: Mapping[Kind, set[bool]], left: Leftovers) ->
     if _proves_turned(voucher, ways, left):
         return True
     if voucher is Voucher.NOTHING and _is_torn(link, left):
-        ways = {is_turned(x) for x in (*left.settled, *left.reshaped) if _is_torn(x, left) and _is_oblong(x)}
-        return ways != {False} and _ask_square(link, left) == TRANSPOSED
+        others = (*left.settled, *left.reshaped, *left.permuted)
+        ways = {is_turned(x) for x in others if _is_torn(x, left) and _is_oblong(x)}
+        return False if ways == {False} else None
     if voucher is Voucher.NOTHING and (not left.elsewhere or _proves_torch(ways, left)):
         return False
     if left.elsewhere and not left.elsewhere & ~SETTLED and set().union(*shown.values()) == {False}:
         return False  # torch's first BERTs, a torch model's names as paths
     if voucher is Voucher.CONV1D and not left.elsewhere and set().union(*shown.values()) == {False}:
         return False
-    return _ask_square(link, left) == TRANSPOSED
+    return None
 
 
 def _is_torn(link: Link, left: Leftovers) -> bool:

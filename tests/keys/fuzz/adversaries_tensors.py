@@ -156,6 +156,8 @@ def _joined(scene: Scene, groups: dict[str, list[int]], whole: str, order: list[
             key = f"{head.rpartition('.')[0]}.{whole}.{leaf}"
             # The truth stays with the places; the row as a whole belongs to all of them.
             crossed = () if order is None else tuple(str(p.place) for p in parts)
+            if len(set(crossed)) == 1:  # the target has them in one, too, and the file another order under that name
+                scene.lied |= set(crossed)
             rows.append(Row(key, row.place, torch.cat([p.value for p in parts]), crossed))
         elif i not in gone:
             rows.append(row)

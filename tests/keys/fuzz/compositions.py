@@ -1,7 +1,8 @@
 """One to four adversaries at work on one small network, and what becomes of it: right, asked, refused, or wrong.
 
 The user knows the truth and sees what each answer would do: of a question's options they take the one that puts fewest
-tensors wrong, and none where every option puts one wrong that was not wrong without it.
+tensors wrong, and none where every option puts one wrong that was not wrong without it. What leaves tensors out is the
+answer only where every other puts some wrong that no later one can put right.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ ADVERSARIES: tuple[Adversary, ...] = (
     tensors.tied,
 )
 _MOST_ROUNDS = 10
+_LEAVES_OUT = ("otherwise", "leave-out")
 Saved = Callable[..., Checkpoint]
 
 
@@ -164,15 +166,28 @@ def _answer(
                     continue
                 if made.plan is not None:
                     wrong = _wrong_of(scene, checkpoint, made.plan)
-                    tried.append((len(wrong), -_count(made.plan), len(tried), wrong, option, made))
-            best = min(tried, default=None, key=lambda t: t[:3])
-            if best is not None and best[3] <= before and (ident not in answers):
-                return accept, {**answers, ident: best[4]}, best[5]
+                    lost = _lost(scene, checkpoint, made.plan, wrong)
+                    order = (len(lost), option in _LEAVES_OUT, len(wrong), -_count(made.plan), len(tried))
+                    tried.append((order, wrong, option, made))
+            best = min(tried, default=None, key=lambda t: t[0])
+            if best is not None and best[1] <= before and (ident not in answers):
+                return accept, {**answers, ident: best[2]}, best[3]
     for rule in report.plan.needs_accept:
         made = diagnose(checkpoint, target, accept=(*accept, rule), choose=answers)
         if made.plan is not None and _wrong_of(scene, checkpoint, made.plan, waiting=()) <= before | scene.lied:
             return (*accept, rule), answers, made
     return None
+
+
+def _lost(scene: Scene, checkpoint: Checkpoint, plan: RepairPlan, wrong: set[str]) -> set[str]:
+    """Of the wrong ones those that no answer to what is still asked can turn round."""
+    if not plan.ambiguities or not wrong:
+        return wrong
+    steps = tuple(s for s in plan.steps if s.target in wrong)
+    made = apply_plan(
+        checkpoint, replace(plan, steps=steps, ambiguities=(), needs_accept=(), missing=(), complete=True)
+    )
+    return {n for n in wrong if scene.goal[n].dim() != 2 or not _same(made[n], scene.goal[n].t())}
 
 
 def _count(plan: RepairPlan) -> int:

@@ -57,3 +57,24 @@ def test_parts_that_were_fused_in_another_order_and_cut_again_are_a_lie():
         assert scene.lied == (set(goal) if told and own != [0, 1, 2] else set())
         lies.add(bool(scene.lied))
     assert lies == {True, False}
+
+
+def test_a_whole_that_was_cut_and_joined_in_another_order_is_a_lie():
+    """The target has it in one under that name: no shape and no question can show in which order its parts lie."""
+    lies = set()
+    for n in range(30):
+        rng = random.Random(n)
+        goal = {"attn.qkv.weight": torch.arange(18.0).reshape(6, 3)}
+        scene = Scene(rows=[Row(name, name, value) for name, value in goal.items()], goal=goal)
+        if split(scene, rng) and fused(scene, rng):
+            same = torch.equal(scene.rows[0].value, goal["attn.qkv.weight"])
+            assert scene.lied == (set() if same else set(goal))
+            lies.add(same)
+    assert lies == {True, False}
+
+
+def test_a_whole_whose_parts_were_turned_before_they_were_joined_is_no_silent_one(saved):
+    """Case 18,759: the other squares are asked about, and the one matrix of query, key and value had torch's shape."""
+    verdict = run("compositions-18759", saved)
+    assert verdict.done == ("vision_transformer", "split", "transposed", "fused")
+    assert verdict.outcome is Outcome.ANSWERED and "transposed-parts" in verdict.asked

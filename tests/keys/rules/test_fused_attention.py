@@ -90,10 +90,24 @@ def test_a_whole_of_the_file_is_taken_apart_as_the_user_says(names, prefix, tmp_
     checkpoint = opened({prefix + n: t for n, t in whole.items()}, tmp_path)
     waiting = diagnose(checkpoint, target_like(goal)).plan
     assert [q.id for q in waiting.ambiguities] == ["qkv-order"] and not waiting.complete
-    assert waiting.ambiguities[0].options[0][0] == "q-k-v" and len(waiting.ambiguities[0].options) == 8
+    assert waiting.ambiguities[0].options[0][0] == "q-k-v" and len(waiting.ambiguities[0].options) == 9
     plan = diagnose(checkpoint, target_like(goal), choose=IN_ORDER).plan
     assert plan.complete
     right(checkpoint, plan, goal, tmp_path, monkeypatch)
+
+
+def test_every_number_of_heads_of_768_rows_can_be_the_answer_and_that_it_is_none_of_them(tmp_path):
+    """Four heads of 192 rows are usual nowhere, and were no option: each that was offered was wrong."""
+    whole = {"blocks.0.attn.in_proj.weight": torch.randn(2304, 8), "blocks.0.norm1.weight": torch.rand(8)}
+    goal = {f"blocks.0.attn.{n}_proj.weight": torch.empty(768, 8) for n in "qkv"} | {
+        "blocks.0.norm1.weight": whole["blocks.0.norm1.weight"]
+    }
+    checkpoint = opened(whole, tmp_path)
+    (question,) = diagnose(checkpoint, target_like(goal)).plan.ambiguities
+    offered = {option for option, _ in question.options}
+    assert {f"{n}-heads" for n in range(2, 385) if 768 % n == 0} <= offered
+    plan = diagnose(checkpoint, target_like(goal), choose={"qkv-order": "otherwise"}).plan
+    assert plan is None or (not plan.complete and not any(s.target in goal and "attn" in s.target for s in plan.steps))
 
 
 @pytest.mark.parametrize("names", TRIPLES)

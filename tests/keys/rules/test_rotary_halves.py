@@ -147,7 +147,7 @@ def test_both_codes_proved_and_the_size_told_leave_nothing_to_ask(tmp_path):
         for _ in range(4):
             report = diagnose(checkpoint, goal, accept=["same-order", "extra-tensors"], choose=answers)
             rest = [q for q in report.plan.ambiguities if q.id != "rotary-halves"]
-            answers |= {q.id: {"symmetric": "in-order"}.get(q.id, "as-placed") for q in rest}
+            answers |= {q.id: {"symmetric": "in-order", "other-words": "same"}.get(q.id, "as-placed") for q in rest}
         return checkpoint, report
 
     _, waiting = diagnosed({}, {})
@@ -164,3 +164,24 @@ def test_names_of_one_library_are_no_question(file_of, target_of):
         shapes = {n: tuple(t.shape) for n, t in attention(names).items()}
         plan = diagnose(file_of({f"module.{n}": s for n, s in shapes.items()}), target_of(shapes)).plan
         assert plan.complete and not plan.ambiguities
+
+
+@pytest.mark.parametrize("square", [False, True])
+def test_rows_of_a_matrix_that_lies_the_other_way_round_are_permuted_as_well(square, tmp_path, target_of, monkeypatch):
+    """One step makes a tensor: whoever turned it had left the rows as they were, in silence."""
+    shape = (HEADS * SIZE, HEADS * SIZE if square else WIDTH)
+    weights = {n: torch.randn(shape) for n in ("q", "k")} | {"head": torch.randn(5, WIDTH)}
+    file = {META.format(0, n, "weight"): weights[n].t().contiguous() for n in ("q", "k")}
+    file |= {"head.weight": weights["head"].t().contiguous(), "head.bias": torch.zeros(5)}
+    names = {n: HUGGING.format(0, n, "weight") for n in ("q", "k")}
+    goal = target_of({names[n]: shape for n in names} | {"head.weight": (5, WIDTH), "head.bias": (5,)})
+    checkpoint = opened(tmp_path, file)
+    known = {"rotary-halves": f"heads-of-{SIZE}", "transposed": "transposed", "rename": "as-placed"}
+    known |= {"symmetric": "in-order"}
+    answers = {}
+    while (plan := diagnose(checkpoint, goal, choose=answers, accept=["same-order"]).plan) and plan.ambiguities:
+        answers |= {q.id: known[q.id] for q in plan.ambiguities}
+    assert plan.complete and "rotary-halves" in answers
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[names[n]], permuted(weights[n])) for n in names)
+    assert verify_plan(checkpoint, plan, goal).holds

@@ -64,10 +64,11 @@ def test_square_matrices_called_weight_are_asked_about_beside_turned_ones(file_o
     net = block(0) | block(1)
     for ours in (turned(net), turned(block(0)) | block(1)):
         waiting = diagnose(file_of(ours), target_of(net)).plan
-        assert not waiting.complete and [q.id for q in waiting.ambiguities] == ["transposed"]
+        assert not waiting.complete and waiting.ambiguities[0].id == "transposed"
     plan = diagnose(file_of(turned(net)), target_of(net), choose={"transposed": "transposed"}).plan
     assert plan.complete and permuted(plan) == {n for n in net if n.endswith("weight")}
     halves = {"transposed:blocks.0.attn.proj": "transposed", "transposed:blocks.1.attn.proj": "as-it-is"}
+    halves |= {"transposed-parts": "as-it-is"}
     plan = diagnose(file_of(turned(block(0)) | block(1)), target_of(net), choose=halves).plan
     assert plan.complete and permuted(plan) == {n for n in block(0) if n.endswith("weight")}
 
@@ -158,8 +159,9 @@ def test_neighbours_of_two_minds_decide_nothing(file_of, target_of):
     net = block()
     ours = {n: s[::-1] if "fc1" in n and len(s) == 2 else s for n, s in net.items()}
     plan = diagnose(file_of(ours), target_of(net)).plan
-    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed"]
-    plan = diagnose(file_of(ours), target_of(net), choose={"transposed": "as-it-is"}).plan
+    assert not plan.complete and [q.id for q in plan.ambiguities] == ["transposed", "transposed-parts"]
+    answers = {"transposed": "as-it-is", "transposed-parts": "as-it-is"}
+    plan = diagnose(file_of(ours), target_of(net), choose=answers).plan
     assert plan.complete and permuted(plan) == {"blocks.0.mlp.fc1.weight"}
     flat = {"fc1.weight": (9, 4), "fc1.bias": (9,), "fc2.weight": (4, 4), "fc3.weight": (2, 4)}
     plan = diagnose(file_of(flat | {"fc1.weight": (4, 9)}), target_of(flat)).plan
