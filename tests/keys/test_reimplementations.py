@@ -97,7 +97,26 @@ def vae():
     return joined(linear("encoder.0", 40, 78), *middle, linear("decoder.0", 40, 20), linear("decoder.2", 78, 40))
 
 
+def flow():
+    nets = (
+        linear(f"flows.{i}.{n}.fc{k}", 8, 8) for i in (0, 1) for n in ("scale_net", "translate_net") for k in (1, 2)
+    )
+    return joined(*nets, linear("prior_head", 4, 8))
+
+
+def deep_q():
+    parts = ((f"{who}.{n}", o, i) for who in ("critic1", "critic2") for n, o, i in (("fc1", 16, 9), ("fc2", 1, 16)))
+    return joined(*(linear(*part) for part in parts), linear("actor.fc1", 16, 7), linear("actor.mean", 2, 16))
+
+
+def cyclegan():
+    return joined(*(conv(f"{net}.{n}", 6, 6, 3, 3) for net in ("netG", "netD") for n in ("stem", "body", "tail")))
+
+
 CASES = {
+    "flow": (flow, "scale_net=s translate_net=t"),
+    "deep q": (deep_q, "critic1=q1 critic2=q2 actor.mean=actor.mu"),
+    "cyclegan": (cyclegan, "netG=generator netD=discriminator"),
     "esrgan": (esrgan, "conv_body=trunk_conv body.=RRDB_trunk. rdb=RDB conv_up=upconv conv_hr=HRconv"),
     "hifigan": (hifigan, "conv_pre=input_conv conv_post=output_conv ups=upsamples resblocks=blocks"),
     "tacotron": (
@@ -165,6 +184,8 @@ def test_words_of_two_authors_are_read(case, turned, saved, target_of):
 
 # (network, a part of the file's names, what stands there instead): no two names of one part.
 EXCHANGED = (
+    ("flow", r"\.t\.", ".r."),
+    ("deep q", "q2", "v2"),
     ("esrgan", "upconv", "downconv"),
     ("hifigan", "output_conv", "gate_conv"),
     ("tacotron", "memory_proj", "style_proj"),
@@ -182,6 +203,6 @@ def test_a_word_of_another_meaning_is_asked_about(case, word, other, file_of, ta
     make, pairs = CASES[case]
     shapes = make()
     names = {name: re.sub(word, other, theirs) for name, theirs in in_other_words(shapes, pairs).items()}
-    assert any(other in name for name in names.values())
+    assert any(other in name for name in names.values())  # one of the network's names has it
     plan = diagnose(file_of({names[name]: shape for name, shape in shapes.items()}), target_of(shapes)).plan
     assert plan is None or not plan.complete

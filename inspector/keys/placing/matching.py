@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.parts import Part, plain
@@ -143,13 +143,16 @@ class Matcher:
             one, other = ours[0], theirs[0]
             return [(one, other, relation(_reading(ours, depth), _reading(theirs, other_depth)), False)]
         best: _Solution | None = None
-        for literal in ((False, False), (True, True), (False, True), (True, False)):
+        # Where nothing else tells, what one side alone writes behind all of its names is taken off as well.
+        for literal, apart in product(((False, False), (True, True), (False, True), (True, False)), (False, True)):
             kinds = _kinds(ours, depth, literal[0]), _kinds(theirs, other_depth, literal[1])
             if sorted(map(len, kinds[0].values())) != sorted(map(len, kinds[1].values())):
                 continue
             if len(kinds[0]) > _MOST_KINDS:
                 continue
-            solution = self._solve(kinds[0], kinds[1], depth, other_depth)
+            if apart and _common_end(list(kinds[0])) == _common_end(list(kinds[1])):
+                continue
+            solution = self._solve(kinds[0], kinds[1], depth, other_depth, apart=apart)
             if best is None or (solution.margin >= LEAST_MARGIN > best.margin):
                 best = solution
             if best.margin >= LEAST_MARGIN:
@@ -190,12 +193,16 @@ class Matcher:
                 found += [(one, other, points, len(law) > 1) for one, other in law]
         return found
 
-    def _solve(self, kinds: Kinds, others: Kinds, depth: int, other_depth: int) -> _Solution:
-        """The best mapping of kinds, and how much worse the next best is, by name that it changes."""
+    def _solve(self, kinds: Kinds, others: Kinds, depth: int, other_depth: int, *, apart: bool) -> _Solution:
+        """The best mapping of kinds, and how much worse the next best is, by name that it changes.
+
+        apart: whether each side's common end is taken off, and not only what both have.
+        """
         ours, theirs = list(kinds), list(others)
-        same = min(_common_end(ours), _common_end(theirs))
-        readings = _readings([kinds[k] for k in ours], depth, same)
-        there = _readings([others[k] for k in theirs], other_depth, same)
+        ends = _common_end(ours), _common_end(theirs)
+        ends = ends if apart else (min(ends), min(ends))
+        readings = _readings([kinds[k] for k in ours], depth, ends[0])
+        there = _readings([others[k] for k in theirs], other_depth, ends[1])
         table = [
             [relation(readings[i], there[j]) if len(kinds[a]) == len(others[b]) else None for j, b in enumerate(theirs)]
             for i, a in enumerate(ours)

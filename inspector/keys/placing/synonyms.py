@@ -33,19 +33,19 @@ _TIMM = "pytorch-image-models"
 ROLES: tuple[Role, ...] = (
     Role(
         "query",
-        "q query q_proj to_q wq q_lin query_proj linear_q attn_q q_linear query_layer fc_q w_qs w_q",
+        "q query q_proj to_q wq q_lin query_proj linear_q attn_q q_linear query_layer fc_q w_qs w_q linear_query",
         f"{_HF}: Llama, BERT, DistilBERT; diffusers; NeMo; MLX; {_LLAMA_CPP}",
         "attn",
     ),
     Role(
         "key",
-        "k key k_proj to_k wk k_lin key_proj linear_k attn_k k_linear key_layer fc_k w_ks w_k",
+        "k key k_proj to_k wk k_lin key_proj linear_k attn_k k_linear key_layer fc_k w_ks w_k linear_keys",
         f"{_HF}: Llama, BERT, DistilBERT; diffusers; NeMo; MLX; {_LLAMA_CPP}",
         "attn",
     ),
     Role(
         "value",
-        "v value v_proj to_v wv v_lin value_proj linear_v attn_v v_linear value_layer fc_v w_vs w_v",
+        "v value v_proj to_v wv v_lin value_proj linear_v attn_v v_linear value_layer fc_v w_vs w_v linear_values",
         f"{_HF}: Llama, BERT, DistilBERT; diffusers; NeMo; MLX; {_LLAMA_CPP}",
         "attn",
     ),
@@ -61,7 +61,7 @@ ROLES: tuple[Role, ...] = (
         (
             "proj out_proj to_out.0 to_out o_proj wo o c_proj out_lin attention.output.dense attn.output.dense "
             "self_attention.dense attention.dense linear_proj linear_out attn_output proj_attn dense out_projection "
-            "output_projection attn_out attn.out attention.out attn.output attention.output self_attn.out"
+            "output_projection final_linear attn_out attn.out attention.out attn.output attention.output self_attn.out"
         ),
         f"{_TIMM}; diffusers; {_HF}: Llama, GPT-2, DistilBERT, BERT, GPT-NeoX; Megatron-LM; espnet; {_LLAMA_CPP}",
         "attn",
@@ -206,7 +206,7 @@ ROLES: tuple[Role, ...] = (
             "clf_head fc "
             "fc_out top logits output decoder cls_head predictions outputs clf classification out classifier_head "
             "last_head final_fc last_linear out_head output_head final_conv conv_out out_conv conv_last last_conv "
-            "output_conv conv_post outc final out_proj predict_layer prediction_layer predict"
+            "output_conv conv_post outc final out_proj generator predict_layer prediction_layer predict"
         ),
         f"{_TIMM}; torchvision; {_HF}: GPT-2, GPT-NeoX, BERT, Llama; Meta's llama; mmpretrain; Cadene's models",
     ),
@@ -256,11 +256,11 @@ _WORDS: tuple[str, ...] = (
     "attn attention attend sa mha msa selfattn selfattention att attentions attns timemixing",
     "conv cv convolution convolutions convs conv1d conv2d conv3d cnn convnet",
     "norm ln bn gn layernorm batchnorm norms normalization groupnorm nrm rmsnorm",
-    "embed emb embedding embeddings embd embeds",
+    "embed emb embedding embeddings embd embeds embedder",
     "proj projection projector prj",
     "mlp ffn ff feedforward mlps ffw ffs ffns channelmixing",
     "fc lin linear dense fcs linears lins full",
-    "block blocks layer layers stage stages unit units h resblocks blk blks res lyr resblock",
+    "block blocks layer layers stage stages stack stacks unit units h resblocks blk blks res lyr resblock",
     "query q",
     "key k",
     "value v",

@@ -37,6 +37,7 @@ SAME_ROLE = 2.0
 MAYBE_SAME_ROLE = 1.0
 SAME_NUMBER = 0.75
 BESIDE_EACH_OTHER = 1.25
+INITIALS = 1.25
 CONTRADICTION = -4.0
 
 # Fewer letters are no beginning of a word, and what is a word itself cuts no other short.
@@ -194,9 +195,23 @@ def relation(one: Reading, other: Reading) -> float:
     elif any(_opposed(one.words | one.above, other.words | other.above)):
         return CONTRADICTION
     score += BESIDE_EACH_OTHER * are_beside(one.words | one.above, other.words | other.above)
+    score += INITIALS * _are_initials(one.words, other.words)
     if one.number and one.number == other.number:
         score += SAME_NUMBER
     return score
+
+
+def _are_initials(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether the letters of one side begin the words that only the other has: s and t of scale_net and translate_net.
+
+    a, b and c count.
+    """
+    for ours, theirs in ((one - other, other - one), (other - one, one - other)):
+        letters = [x for x in ours if len(x) == 1]
+        words = [x for x in theirs if len(x) >= _SHORTEST_CUT]
+        if letters and all(x not in "abc" and any(word.startswith(x) for word in words) for x in letters):
+            return True
+    return False
 
 
 def _aside(one: Reading, other: Reading) -> bool:

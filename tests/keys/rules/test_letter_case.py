@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -25,6 +27,17 @@ def test_every_tensor_comes_to_its_own_name(way, saved, target_of, tiny_vit, tmp
     space: dict[str, object] = {}
     exec(python_code(plan, file_name=str(tmp_path / "net.pth")).partition("# `model` is yours")[0], space)
     assert all(torch.equal(space["state"][name], made[name]) for name in goal)
+
+
+def test_words_that_capitals_part_are_the_targets(saved, target_of):
+    goal = {"decoder.attention_rnn.weight_ih": (8, 4), "decoder.attention_rnn.weight_hh": (8, 2), "out.weight": (3, 2)}
+    goal |= {"decoder.attention_rnn.bias_ih": (8,), "decoder.attention_rnn.bias_hh": (8,), "out.bias": (3,)}
+    names = {name: re.sub("_([a-z])", lambda found: found[1].upper(), name) for name in goal}
+    state = {names[name]: torch.randn(shape) for name, shape in goal.items()}
+    plan = diagnose(saved(state), target_of(goal)).plan
+    assert plan.complete and [rule.id for rule in plan.rules] == ["letter-case"]
+    made = apply_plan(saved(state), plan)
+    assert all(torch.equal(made[name], state[names[name]]) for name in goal)
 
 
 def test_names_that_only_capitals_tell_apart_are_not_read_so(file_of, target_of):
