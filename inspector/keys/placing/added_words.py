@@ -188,7 +188,10 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         # A word that stands beside one of the target's, or a level that the target has not.
         beside = [other for other in theirs if words_of(other) and own.issuperset(words_of(other))]
         glued = bool(beside)
-        if not more or (n < around and not glued) or _counts(segment, more, beside):
+        if not more or _counts(segment, more, beside):
+            continue
+        # Around all names a letter is part of the network's own name: w2v_encoder.
+        if n < around and not (glued and any(word in segment.lower() for word in more)):
             continue
         # What lies beside each other under two wrappers is a mixture, and asked about as one.
         if n == around and mixed and not glued:
