@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.name_forms import shared_levels
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import replaced
@@ -32,20 +32,20 @@ from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
 # What a layer is, and not which.
-_KINDS = frozenset(words_of("norm_fc_conv_block_proj_embed_mlp_attn_rnn"))
+_KINDS = frozenset(words_of("norm_fc_conv_block_proj_embed_mlp_attn_rnn_pointwise"))
 # What code puts around a part or says of how it is built, which tells no part from another.
 _BUILT = """
     my our own custom outer wrapped wrapper parametrizations table kernel variable batch
     layer double maxpool resolution volume map maps branch branches list seq sequential sequence group main matrix
     factor embedder intermediate stem out in input submodule extractor neck multihead hidden num level feature weight
     weights bias biases original default modules save tuner timm torch jax hf small medium large tiny huge mini
-    big basic simple standard type parameter core trf mel clue
+    big basic simple standard type parameter core trf mel clue sample samples token word
 """
 # What transformers' models call their network, beside those that `is_no_part` knows.
 _NETWORKS = """
     albert bart bigbird blip bloom camembert codegen detr dinov2 ernie esm falcon gemma gptj layoutlm longformer lxmert
     mamba mbart mixtral mpnet mpt neox olmo pegasus phi reformer rembert rwkv segformer splinter swinv2 trocr unispeech
-    videomae vilt wavlm xglm xlm xlnet yolos rrdb
+    videomae vilt wavlm xglm xlm xlnet yolos rrdb gat gcn gin gnn sage
 """
 _IDLE = frozenset(word for piece in f"{_BUILT} {_NETWORKS}".split() for word in words_of(piece))
 # Parts that a network may be named after; in one that has others beside it they tell two apart.
@@ -178,6 +178,8 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
     instead = {x for x in there - said - _KINDS if not any(is_spelled_like(x, other) for other in said)}
     same_role = bool(read(ours, 0).roles & read(theirs, 0).roles)
     longer = _levels(ours) > _levels(theirs)
+    # Where the target counts, any name may stand: dark3 as 2.
+    one_more = longer and len(ours) > len(theirs)
     for n, segment in enumerate(ours):
         if segment in WRAPPER_SEGMENTS or segment in theirs or (same_role and n == len(ours) - 1):
             continue
@@ -196,7 +198,7 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         # What lies beside each other under two wrappers is a mixture, and asked about as one.
         if n == around and mixed and not glued:
             continue
-        if more & _NO_LONGER or (not instead and (glued or own & there or (longer and n < above))):
+        if more & _NO_LONGER or (not instead and (glued or own & there or (one_more and n < above))):
             yield _Added(segment, more)
     if not (instead or same_role or longer) and ours and theirs and frozenset(words_of(theirs[-1])) <= _KINDS:
         # fc1, which says only what it is, under a name that says another thing: gate_noise.
@@ -235,6 +237,9 @@ def _agree(one: Path, other: Path) -> bool:
 def is_telling(word: str, there: Collection[str]) -> bool:
     """Whether a word that the other side has not may tell a part from another."""
     if len(word) <= _SHORT and word not in ASIDE_WORDS:
+        return False
+    # A letter of the target's may be its beginning: t for translate_net.
+    if word not in _NO_LONGER and any(len(other) == 1 and word.startswith(other) for other in there):
         return False
     # Also of several: bns.
     if any(one in there or one in _KINDS or one in _IDLE or is_no_part(one) for one in (word, *_singular(word))):

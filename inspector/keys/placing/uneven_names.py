@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from inspector.keys.placing.added_words import answered_words, is_telling
-from inspector.keys.placing.ambiguities import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.roles import is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
