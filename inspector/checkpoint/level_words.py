@@ -57,7 +57,7 @@ _BESIDE_QUANTITIES = _words(
     exp avg sum prev lora adapter abs points logits diag ema total accumulated param params parameter parameters weight
     weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control server
     trust ratio factor factors score scores buffer buffers term terms value values matrix matrices of is learning weight
-    dropout clip learned val keep e sam
+    dropout clip learned mult val keep e sam
     """
 )
 # The weights of another moment, or an average of several.
@@ -98,6 +98,14 @@ ASIDE_WORDS = (
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
+# Where an expAvg or an exp-avg has its underscore.
+_SEAMS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
+
+
+def _in_snake_case(level: str) -> str:
+    return _SEAMS.sub("_", level)
+
+
 def words_in(level: str) -> tuple[str, ...]:
     """'log_sigma', 'logSigma' -> ('log', 'sigma'); 'theta_0' and 'theta0' -> ('theta0',)."""
     made: list[str] = []
@@ -113,7 +121,7 @@ def words_in(level: str) -> tuple[str, ...]:
 def is_about_weights(level: str) -> bool:
     """Whether what lies below has the weights' names and shapes and is no weights: gradients, an optimizer's state,
     noise, one half of an adapter. Such a level is never taken off a name."""
-    return _BELOW.fullmatch(level) is not None or DERIVED.match(level) is not None
+    return any(_BELOW.fullmatch(x) or DERIVED.match(x) for x in dict.fromkeys((level, _in_snake_case(level))))
 
 
 def tells_about(ours: Sequence[str], theirs: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ from inspector.architectures.types import Target
 from inspector.keys.draft import Draft
 from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
+from inspector.keys.placing.added_words import settle_added_words
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
 from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from, written_as_paths
@@ -20,6 +21,7 @@ from inspector.keys.placing.other_numbers import settle_other_numbers
 from inspector.keys.placing.provenance import is_from_the_right, said_by, written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow
+from inspector.keys.placing.uneven_names import settle_uneven_names
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
 from inspector.keys.stand_ins import give_back_whole, stand_in
@@ -63,6 +65,10 @@ def draft(
     links, doubted = settle_other_numbers(links, read_as, around, questions)
     made.held = [*made.held, *doubted]
     links, doubted = settle_odd_names(links, questions)
+    made.held = [*made.held, *doubted]
+    links, doubted = settle_added_words(links, questions)
+    made.held = [*made.held, *doubted]
+    links, doubted = settle_uneven_names(links, questions)
     made.held = [*made.held, *doubted]
     made.lost_order = lost_order(sides) if not links else ""
     linked = {link.source.name for link in links}

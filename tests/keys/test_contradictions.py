@@ -206,3 +206,14 @@ def test_a_whole_network_under_another_name_is_that_network(one, other, file_of,
     file, goal = ({f"{root}.{name}": shape for name, shape in inner.items()} for root in (one, other))
     report = diagnose(file_of(file), target_of(goal))
     assert report.plan.complete and not asks(report)
+
+
+@pytest.mark.parametrize(("first", "reads"), [(0, True), (1, True), (7, False)])
+def test_blocks_of_a_deeper_network_are_not_read_under_underscores(first, reads, file_of, target_of):
+    parts = {"att.key": (6, 6), "att.value": (6, 6), "ffn.key": (12, 6), "ffn.value": (6, 12)}
+    goal = {f"blocks.{i}.{part}.weight": shape for i in range(3) for part, shape in parts.items()}
+    goal |= {"emb.weight": (20, 6), "head.weight": (20, 6)}
+    ours = {f"blocks_{i + first}_{p.replace('.', '_')}_weight": s for i in range(3) for p, s in parts.items()}
+    ours |= {"emb_weight": (20, 6), "head_weight": (20, 6)}
+    plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
+    assert (plan is not None and plan.complete) is reads

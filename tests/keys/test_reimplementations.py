@@ -177,7 +177,7 @@ def test_words_of_two_authors_are_read(case, turned, saved, target_of):
         listed = file if ordered else dict(sorted(file.items()))
         checkpoint = saved(listed, ordered=ordered)
         report = diagnose(checkpoint, target_of(shapes))
-        assert report.plan is not None and report.plan.complete, report.headline
+        assert report.plan is not None and report.plan.complete, report.says
         made = apply_plan(checkpoint, report.plan)
         assert all(torch.equal(made[name], file[names[name]]) for name in shapes)
 

@@ -20,6 +20,7 @@ from inspector.keys.placing.contradictions import (
     are_siblings_at_the_top,
     counts_another_way,
     counts_from_another,
+    counts_inside_from_another,
     crossed,
     half_bare,
     in_the_targets_words,
@@ -181,7 +182,11 @@ def by_words(
     # What stands above all of it is never compared by itself.
     if is_another_part(*roots):
         unsure = f'all of it is called "{".".join(roots[0])}" in the file and "{".".join(roots[1])}" in the target'
-    elif counts_from_another(found.pairs) or not all(_counts(pair, *rows) for pair in found.pairs):
+    elif (
+        counts_from_another(found.pairs)
+        or counts_inside_from_another(found.pairs)
+        or not all(_counts(pair, *rows) for pair in found.pairs)
+    ):
         unsure = "the numbers of some of these begin elsewhere in the file than in the target"
     contradicted = (
         any(pair.points < 0 for pair in found.pairs if pair.ours.children or not few)

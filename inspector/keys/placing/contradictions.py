@@ -28,6 +28,7 @@ LEAST_EXACT = 1 / 3
 # What a layer is, and says nothing of which.
 _OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
 _NUMBER = re.compile(r"[0-9]+")
+_INSIDE = re.compile(r"_[0-9]{1,4}_")
 # What makes no other head of one: a language model's lm_head is another author's head.
 _NOTHING_MORE = EMPTY | {"lm"}
 # What a layer is built of tells no two of a kind apart: mlp_head and fc_head.
@@ -318,6 +319,22 @@ def counts_from_another(pairs: Sequence[Counterpart]) -> bool:
             return True
         if beside[above, stem] == 1 and None not in row[0] and set(row[0]) != {0, 1}:
             return True
+    return False
+
+
+def counts_inside_from_another(pairs: Sequence[Counterpart]) -> bool:
+    """Whether numbers within the segments of names (blocks_7_attn) are others than the target's and begin neither at 0
+    nor at 1, or leave some out: the blocks of a deeper network."""
+    rows: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for pair in pairs:
+        if not pair.ours.children and any(_INSIDE.search(segment) for segment in pair.ours.path):
+            ours, theirs = ".".join(pair.ours.path), ".".join(pair.theirs.path)
+            rows.setdefault((_NUMBER.sub("#", ours), _NUMBER.sub("#", theirs)), []).append((ours, theirs))
+    for row in rows.values():
+        own, there = (zip(*(map(int, _NUMBER.findall(pair[n])) for pair in row), strict=True) for n in (0, 1))
+        for numbers, others in zip(map(set, own), map(set, there), strict=False):
+            if numbers != others and (min(numbers) > 1 or max(numbers) - min(numbers) >= len(numbers)):
+                return True
     return False
 
 

@@ -18,12 +18,12 @@ _VARIABLE = re.compile(r":[0-9]+$")
 _LETTER = re.compile(r"(.*[a-z0-9])_([a-h])")
 _COUNTER = re.compile(r"(.*[A-Za-z0-9])_([1-9][0-9]{0,3})")
 _NUMBERED = re.compile(r"(.*?)_?([0-9]{1,4})")
-_NUMBER_WORDS = (
+NUMBER_WORDS = (
     ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
 )
 _WORD = re.compile(
-    rf"([A-Za-z][A-Za-z0-9_]*?)_({'|'.join(_NUMBER_WORDS[0])})|({'|'.join(_NUMBER_WORDS[1])})_([A-Za-z][A-Za-z0-9_]*)",
+    rf"([A-Za-z][A-Za-z0-9_]*?)_({'|'.join(NUMBER_WORDS[0])})|({'|'.join(NUMBER_WORDS[1])})_([A-Za-z][A-Za-z0-9_]*)",
     re.IGNORECASE,
 )
 # What Keras calls layers that nobody named. Elsewhere a name without a number may be of another kind (ln beside ln_1).
@@ -277,7 +277,7 @@ def _in_words(segments: Iterable[str]) -> dict[str, str]:
         if found is not None:
             kind = 0 if found[2] else 1
             word = (found[2] or found[3]).lower()
-            groups.setdefault((found[1] or found[4], kind), {})[_NUMBER_WORDS[kind].index(word) + 1] = segment
+            groups.setdefault((found[1] or found[4], kind), {})[NUMBER_WORDS[kind].index(word) + 1] = segment
     return {
         segment: f"{stem}_{number}"
         for (stem, _), row in groups.items()

@@ -29,6 +29,10 @@ _SEVERAL = frozenset({"query_key_value", "linear_qkv", "wqkv", "mixed_qkv"})
 # A parameter of its own has no module's name around it.
 _WHOLE = re.compile(rf"{WHOLE.pattern}|(^|\.)(w_?|to_?)?({LETTERS})$", re.IGNORECASE)
 
+# What a name says of its tensor, behind whatever separator.
+_LAST = re.compile(r"_(weight|bias|kernel)$")
+_SEPARATORS = re.compile(r"[^0-9A-Za-z]+")
+
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     groups: dict[tuple[str, str, int], list[Link]] = {}
@@ -96,8 +100,15 @@ def _question(links: Sequence[Link], own: str, usual: str, rows: int, *, in_file
 
 def _is_renamed(link: Link) -> bool:
     ours, theirs = link.source.name, link.target.name
+    if _own(ours) == _own(theirs) or _squashed(ours).endswith(_squashed(theirs)):
+        return False
     # Brought together by order alone, too: that says where a matrix goes, and nothing of its rows.
-    return _own(ours) != _own(theirs) and bool(_WHOLE.search(ours) and _WHOLE.search(theirs))
+    return all(_WHOLE.search(_LAST.sub(r".\1", name.replace("/", "."))) for name in (ours, theirs))
+
+
+def _squashed(name: str) -> str:
+    """One spelling for blocks_0_attn_qkv_weight and blocks.0.attn.qkv.weight: another separator is no other name."""
+    return _SEPARATORS.sub("_", name).lower()
 
 
 def _end_of(name: str) -> str:
@@ -128,6 +139,7 @@ def _has_several(own: str) -> bool:
 
 def _own(name: str) -> str:
     """query_key_value of layers.0.query_key_value.weight, in_proj of in_proj_bias."""
+    name = name.replace("/", ".")
     own = name.removesuffix("_weight").removesuffix("_bias")
     is_bare = own != name or not name.endswith((".weight", ".bias", ".kernel"))
     return own.rpartition(".")[2] if is_bare else name.rpartition(".")[0].rpartition(".")[2]

@@ -295,6 +295,6 @@ def test_keras_variables_say_how_they_lie(scope, target_of):
         file[f"{at}/bias:0"] = truth[f"{name}.bias"]
     checkpoint = saved_checkpoint(file)
     report = diagnose(checkpoint, target_of({name: tuple(tensor.shape) for name, tensor in truth.items()}))
-    assert report.plan is not None and report.plan.complete, report.headline
+    assert report.plan is not None and report.plan.complete, report.says
     made = apply_plan(checkpoint, report.plan)
     assert all(torch.equal(made[name], tensor) for name, tensor in truth.items())

@@ -1,0 +1,71 @@
+"""One kind of place that a file calls otherwise in one of its layers: `layers.0.ffn.router` beside `layers.1.ffn.w1`.
+
+Every author calls a part alike in all layers. Where shapes fit, the odd one may be another part, which stands where the
+file lacks the layer's own, or a layer of another row that is counted on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from inspector.keys.placing.added_words import answered_words, is_telling
+from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.kinds import shown
+from inspector.keys.placing.roles import is_counter, roles_of
+from inspector.keys.placing.synonyms import EMPTY
+from inspector.keys.placing.tree import Leaf
+from inspector.keys.placing.words import words_of
+from inspector.keys.report import Ambiguity, Evidence
+from inspector.keys.rules.entry import Link, Questions
+from inspector.units import counted
+
+# A layer that is counted, with parts of its own below; what a Sequential counts are the parts themselves.
+_LAYER = re.compile(r"\.[0-9]+(?=\.[^.]*[A-Za-z][^.]*\.)")
+
+
+def settle_uneven_names(links: Sequence[Link], questions: Questions) -> tuple[list[Link], list[Leaf]]:
+    """(links without doubt or confirmed, tensors held until the user has answered)."""
+    rows: dict[tuple[str, str], dict[frozenset[str], list[Link]]] = {}
+    for link, role in zip(links, roles_of([link.source for link in links]), strict=True):
+        if is_counter(link.source) or not _LAYER.search(link.target.name):
+            continue
+        row = rows.setdefault((_LAYER.sub(".N", link.target.name), role or ""), {})
+        above, _, _ = link.source.name.rpartition(".")
+        row.setdefault(_words(above if role is not None and above else link.source.name), []).append(link)
+    answered = answered_words(questions)
+    doubted: dict[frozenset[str], list[Link]] = {}
+    for row in rows.values():
+        counts = Counter({words: len(found) for words, found in row.items()})
+        (usual, _), *others = counts.most_common()
+        for words, _ in others:
+            own = frozenset(word for word in words - usual if is_telling(word, usual))
+            if own - answered:
+                doubted.setdefault(own, []).extend(x for x in row[words] if x.evidence is not Evidence.CHOSEN)
+    kept: list[Link] = list(links)
+    held: list[Leaf] = []
+    for own, group in doubted.items():
+        if group:
+            word = "_".join(sorted(own))
+            kept = decide(questions.ask(_question(word, group), place=word), group, kept, held)
+    return kept, held
+
+
+def _question(word: str, doubted: Sequence[Link]) -> Ambiguity:
+    first = doubted[0]
+    return Ambiguity(
+        id="uneven-names",
+        question=(
+            f'The file says "{word}" in {counted(len(doubted), "name")}, {first.source.name} as {shown(first.target)} '
+            "first, and has another word for the same place of other layers. Is it the same part there?"
+        ),
+        options=(
+            (AS_PLACED, "yes, the same under another name"),
+            (LEAVE_OUT, "no, or not known: leave it out"),
+        ),
+    )
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(words_of(name.replace("/", "_").replace(".", "_"))) - EMPTY

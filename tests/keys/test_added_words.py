@@ -1,0 +1,100 @@
+"""A word that a name has and its place has not: asked about, unless it says nothing of a part."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.keys.diagnose import diagnose
+
+GOAL = {
+    f"{part}.layers.{n}.fc{i}.{own}": shape
+    for part in ("encoder", "decoder")
+    for n in range(3)
+    for i in (1, 2)
+    for own, shape in (("weight", (8, 8)), ("bias", (8,)))
+} | {"head.weight": (5, 8), "head.bias": (5,)}
+TWO = {f"blocks.{n}.{end}": (8, 8) for n in range(3) for end in ("row_attn.q.weight", "col_attn.q.weight")}
+
+
+def asked(report):
+    return [question.id for question in report.plan.ambiguities] if report.plan is not None else []
+
+
+def renamed(*pairs, goal=None):
+    names = dict(goal or GOAL)
+    for before, after in pairs:
+        names = {name.replace(before, after): shape for name, shape in names.items()}
+    return names
+
+
+def settled(names, target, file_of):
+    """The ids asked of a file of these names, and the report after yes to each."""
+    questions = diagnose(file_of(names), target).plan.ambiguities
+    yes = {question.id: question.options[0][0] for question in questions}
+    return list(yes), diagnose(file_of(names), target, choose=yes)
+
+
+@pytest.mark.parametrize(
+    "after",
+    (
+        "decoder_discarded.",
+        "decoderBackward.",
+        "unused.decoder.",
+        "decoder.adapter.",
+        "negative_decoder.",
+        "stale.decoder.",
+    ),
+)
+def test_a_part_with_a_word_more_is_asked_about_once(after, file_of, target_of):
+    ids, yes = settled(renamed(("decoder.", after)), target_of(GOAL), file_of)
+    assert len(ids) == 1 and asked(yes) == [] and yes.plan.complete
+
+
+@pytest.mark.parametrize("word", ("reversed", "from_end", "from_top", "descending", "last_to_first", "rev_order"))
+@pytest.mark.parametrize("form", ("{}_{}", "{}.{}"))
+def test_layers_that_are_counted_from_the_other_end_are_asked_about(word, form, file_of, target_of):
+    report = diagnose(file_of(renamed((".layers", "." + form.format("layers", word)))), target_of(GOAL))
+    assert asked(report) and not report.plan.complete
+
+
+def test_the_word_is_seen_behind_other_separators_and_letters(file_of, target_of):
+    for names in (
+        {name.replace(".", "/"): shape for name, shape in renamed(("decoder", "decoder_obsolete")).items()},
+        renamed(("decoder", "obsoleteDecoder"), ("encoder.", "net.encoder."), ("layers", "blocks")),
+    ):
+        assert asked(diagnose(file_of(names), target_of(GOAL)))
+
+
+@pytest.mark.parametrize("word", ("fold", "student", "english", "run_a"))
+def test_a_part_of_another_network_is_asked_about(word, file_of, target_of):
+    names = {f"net/{word if 'decoder' in name else 'other'}/{name.replace('.', '/')}": s for name, s in GOAL.items()}
+    report = diagnose(file_of(names), target_of(GOAL))
+    assert asked(report) and not report.plan.complete
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    (
+        [("encoder", "bert.encoder"), ("decoder", "bert.decoder")],
+        [("layers.", "layers_list."), ("fc", "linear_layer")],
+        [("encoder.", "my_encoder."), ("decoder.", "my_decoder.")],
+        [("fc1", "fc_one"), ("fc2", "fc_two")],
+        [("encoder.", "model.encoder_module."), ("decoder.", "model.decoder_module."), ("head.", "model.head.")],
+    ),
+)
+def test_words_that_say_nothing_of_a_part_are_no_doubt(pairs, file_of, target_of):
+    report = diagnose(file_of(renamed(*pairs)), target_of(GOAL))
+    assert asked(report) == [] and report.plan.complete
+
+
+@pytest.mark.parametrize("word", ("time_attn", "depth_attn", "attn_diagonal"))
+def test_a_word_in_anothers_place_is_seen_above_equal_ends(word, file_of, target_of):
+    assert asked(diagnose(file_of(renamed(("row_attn", word), goal=TWO)), target_of(TWO)))
+
+
+def test_a_layer_whose_part_is_called_otherwise_than_in_the_others_is_asked_about(file_of, target_of):
+    goal = {
+        f"{part}.blocks.{n}.ln.{own}": (8,) for part in ("visual", "text") for n in (0, 1) for own in ("weight", "bias")
+    }
+    names = renamed(("visual.blocks.1", "decoder_blocks.1"), goal=goal)
+    assert asked(diagnose(file_of(names), target_of(goal)))
