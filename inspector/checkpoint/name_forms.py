@@ -26,6 +26,12 @@ def forms_of(names: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(forms if len(forms) == len(names) else map(form_of, names))
 
 
+def substituted(pattern: re.Pattern[str], by: str, names: Sequence[str]) -> list[str]:
+    """`pattern.sub(by, name)` of each name, in one look at all: for patterns that match no line's end."""
+    made = pattern.sub(by, "\n".join(names)).split("\n")
+    return made if len(made) == len(names) else [pattern.sub(by, name) for name in names]
+
+
 def are_alike(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     """Whether each of our names is one of theirs behind the levels that all of a side share: a wrapper, at most."""
     there = set(behind_shared_levels(theirs))

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from inspector.checkpoint.level_words import ASIDE_WORDS
-from inspector.checkpoint.name_forms import shared_levels
+from inspector.checkpoint.name_forms import shared_levels, substituted
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
@@ -79,6 +79,8 @@ class _Added:
 
 def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[list[Link], list[Leaf]]:
     """(links without doubt or confirmed, tensors held until the user has answered)."""
+    if all(link.source.name == link.target.name for link in links):
+        return list(links), []
     around = len(shared_levels([link.source.name for link in links]))
     answered = answered_words(questions)
     mixed = "mixture" in questions.used or any(question.id.startswith("mixture") for question in questions.unanswered)
@@ -87,11 +89,11 @@ def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[lis
     sides = [link.source for link in links], [link.target for link in links]
     plain: dict[str, set[frozenset[str]]] = {}
     found: list[tuple[Link, _Added]] = []
-    for link, ours, theirs in zip(links, *map(roles_of, sides), strict=True):
+    forms = (substituted(_NUMBER, "0", [leaf.name for leaf in side]) for side in sides)
+    for link, ours, theirs, form in zip(links, *map(roles_of, sides), zip(*forms, strict=True), strict=True):
         # What order alone brought together has no name to go by, and its own consent.
         if is_counter(link.source) or link.evidence is Evidence.CHOSEN or _is_by_order(link):
             continue
-        form = _NUMBER.sub("0", link.source.name), _NUMBER.sub("0", link.target.name)
         if form not in known:
             pair = _path(link.source, ours is not None), _path(link.target, theirs is not None)
             known[form] = tuple(_added(*pair, around, len(pair[0]) - _is_role_alone(link, *pair), mixed=mixed))

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from inspector.checkpoint.name_forms import substituted
 from inspector.keys.placing.added_words import answered_words, is_telling
 from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.kinds import shown
@@ -22,18 +23,27 @@ from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
 # A layer that is counted, with parts of its own below; what a Sequential counts are the parts themselves.
-_LAYER = re.compile(r"\.[0-9]+(?=\.[^.]*[A-Za-z][^.]*\.)")
+_NUMBER = re.compile(r"[0-9]+")
+_LAYER = re.compile(r"\.[0-9]+(?=\.[^.\n]*[A-Za-z][^.\n]*\.)")
 
 
 def settle_uneven_names(links: Sequence[Link], questions: Questions) -> tuple[list[Link], list[Leaf]]:
     """(links without doubt or confirmed, tensors held until the user has answered)."""
+    if all(link.source.name == link.target.name for link in links):
+        return list(links), []
     rows: dict[tuple[str, str], dict[frozenset[str], list[Link]]] = {}
-    for link, role in zip(links, roles_of([link.source for link in links]), strict=True):
-        if is_counter(link.source) or not _LAYER.search(link.target.name):
+    places = substituted(_LAYER, ".N", [link.target.name for link in links])
+    # Numbers are no words: of all layers of a form alike.
+    forms = substituted(_NUMBER, "0", [link.source.name for link in links])
+    known: dict[tuple[str, str | None], frozenset[str]] = {}
+    roles = roles_of([link.source for link in links])
+    for link, role, place, form in zip(links, roles, places, forms, strict=True):
+        if is_counter(link.source) or place == link.target.name:
             continue
-        row = rows.setdefault((_LAYER.sub(".N", link.target.name), role or ""), {})
-        above, _, _ = link.source.name.rpartition(".")
-        row.setdefault(_words(above if role is not None and above else link.source.name), []).append(link)
+        if (form, role) not in known:
+            above, _, _ = form.rpartition(".")
+            known[form, role] = _words(above if role is not None and above else form)
+        rows.setdefault((place, role or ""), {}).setdefault(known[form, role], []).append(link)
     answered = answered_words(questions)
     doubted: dict[frozenset[str], list[Link]] = {}
     for row in rows.values():
