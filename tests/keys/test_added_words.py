@@ -105,7 +105,7 @@ CONVS = {f"convs.{i}.{part}.weight": (6, 6) for i in range(3) for part in ("lin_
 
 @pytest.mark.parametrize(
     "name",
-    ["best_minus_last.{}", "net.weight_diff.{}", "convs.from_end_{}", "convsReversed.{}"],
+    ["best_minus_last.{}", "net.weight_diff.{}", "convs.from_end_{}", "synaptic_importance.{}", "convsReversed.{}"],
 )
 def test_differences_and_the_other_end_are_asked_about_wherever_they_stand(name, file_of, target_of):
     if name.startswith("convs"):
@@ -127,7 +127,8 @@ def test_another_part_around_all_names_is_asked_about(file_of, target_of):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [("logvar_mu", "mu_logvar"), ("vk_proj", "kv_proj"), ("gate_shift_scale", "shift_scale_gate")]
+    ("ours", "theirs"),
+    [("logvar_mu", "mu_logvar"), ("vk_proj", "kv_proj"), ("gate_shift_scale", "shift_scale_gate"), ("y_x", "x_y")],
 )
 @pytest.mark.parametrize("separator", [".", "_", "/"])
 def test_parts_of_one_tensor_in_another_order_are_asked_about(ours, theirs, separator, file_of, target_of):

@@ -45,7 +45,7 @@ _BUILT = """
 _NETWORKS = """
     albert bart bigbird blip bloom camembert codegen detr dinov2 ernie esm falcon gemma gptj layoutlm longformer lxmert
     mamba mbart mixtral mpnet mpt neox olmo pegasus phi reformer rembert rwkv segformer splinter swinv2 trocr unispeech
-    videomae vilt wavlm xglm xlm xlnet yolos rrdb gat gcn gin gnn sage
+    videomae vilt wavlm xglm xlm xlnet yolos rrdb gat gcn gin gnn sage gmf
 """
 _IDLE = frozenset(word for piece in f"{_BUILT} {_NETWORKS}".split() for word in words_of(piece))
 # Parts that a network may be named after; in one that has others beside it they tell two apart.
@@ -55,10 +55,9 @@ _NO_LONGER = frozenset(words_of("unused_deprecated_dummy_placeholder_random_brok
 _NO_LONGER |= frozenset(words_of("untrained_dropped_removed"))
 # Said of what is counted from its other end, and of differences: in no place do they say nothing.
 _OTHER_END = frozenset(words_of("reversed_reverse_rev_end_descending_backwards_countdown_inverted"))
-_BETWEEN = frozenset(words_of("minus_diff_difference_delta_negative"))
+_BETWEEN = frozenset(words_of("minus_diff_difference_delta_negative_importance_saliency_sensitivity_fisher_hessian"))
+_ALL_OF_ATTENTION = frozenset({"query", "key", "value"})
 _ALWAYS = _NO_LONGER | _OTHER_END | _BETWEEN
-# Parts that one tensor may hold several of, one below the other.
-_IN_ONE = frozenset(words_of("query_key_value_gate_up_scale_shift_mean_logvar_std_real_imag_sin_cos_input_forget_cell"))
 _ORDINALS = frozenset(word for row in NUMBER_WORDS for piece in row for word in words_of(piece))
 # Also init: Flax's conv_init is the first of a ResNet's.
 _ORDINALS |= frozenset(words_of("init_first_mid_last_early_late_bottom_center_top_primary_secondary_tertiary"))
@@ -213,8 +212,10 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         if n == around and mixed and not glued:
             continue
         below = ours[n + 1 :]
+        # from_end_0 in a list whose members the target only counts.
+        counted_too = theirs[n : n + 1] != () and theirs[n].isdecimal() and n > 0 and ours[n - 1] == theirs[n - 1]
         kind_alone = bool(below) and n < len(theirs) and below == theirs[n + 1 :] and _says_its_kind(theirs[n])
-        if always or (not instead and (glued or kind_alone or own & there or (one_more and n < above))):
+        if always or counted_too or (not instead and (glued or kind_alone or own & there or (one_more and n < above))):
             yield _Added(segment, more)
     if not (instead or same_role or longer) and ours and theirs and frozenset(words_of(theirs[-1])) <= _KINDS:
         # fc1, which says only what it is, under a name that says another thing: gate_noise.
@@ -239,22 +240,25 @@ def _says_its_kind(segment: str) -> bool:
 
 
 def _other_order(ours: Path, theirs: Path) -> _Added | None:
-    """A segment that names parts of one tensor in another order than the target's: logvar_mu for mu_logvar."""
-    there = {tuple(sorted(parts)): (parts, segment) for segment in theirs if len(parts := _in_one(segment)) > 1}
-    for segment in ours:
+    """What names the parts of one tensor in another order than the target's: logvar_mu for mu_logvar."""
+    said = [word for segment in ours for word in _in_one(segment)]
+    for segment in theirs:
         parts = _in_one(segment)
-        if parts and (other := there.get(tuple(sorted(parts)))) is not None and other[0] != parts:
-            return _Added(segment, frozenset(parts), other[1])
+        there = tuple(word for word in said if word in parts)
+        # All three have a question with their orders (`fused_order.py`).
+        if set(parts) != _ALL_OF_ATTENTION and len(parts) > 1 and there != parts and sorted(there) == sorted(parts):
+            own = next(one for one in ours if not set(parts).isdisjoint(_in_one(one)))
+            return _Added(own, frozenset(parts), segment)
     return None
 
 
 def _in_one(segment: str) -> tuple[str, ...]:
-    """The parts of one tensor that a segment names, in its order; kv is key and value."""
+    """What a segment names besides kinds of layers, in its order; kv is key and value."""
     words: list[str] = []
     for word in words_of(segment):
         letters = [words_of(letter)[0] for letter in word] if 1 < len(word) <= 3 and set(word) <= set("qkv") else [word]
         words += letters
-    return tuple(word for word in words if word in _IN_ONE)
+    return tuple(word for word in words if word not in _KINDS and word not in _IDLE and word not in EMPTY)
 
 
 def _counts(segment: str, words: frozenset[str], theirs: Sequence[str]) -> bool:
