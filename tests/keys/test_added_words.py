@@ -98,3 +98,48 @@ def test_a_layer_whose_part_is_called_otherwise_than_in_the_others_is_asked_abou
     }
     names = renamed(("visual.blocks.1", "decoder_blocks.1"), goal=goal)
     assert asked(diagnose(file_of(names), target_of(goal)))
+
+
+CONVS = {f"convs.{i}.{part}.weight": (6, 6) for i in range(3) for part in ("lin_l", "lin_r")} | {"out.weight": (4, 6)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["best_minus_last.{}", "net.weight_diff.{}", "convs.from_end_{}", "synaptic_importance.{}", "convsReversed.{}"],
+)
+def test_differences_and_the_other_end_are_asked_about_wherever_they_stand(name, file_of, target_of):
+    if name.startswith("convs"):
+        ours = {
+            n.replace("convs.", name.format("") if "end" in name else "convsReversed.", 1): s for n, s in CONVS.items()
+        }
+    else:
+        ours = {name.format(n): s for n, s in CONVS.items()}
+    assert ours.keys() != CONVS.keys()
+    plan = diagnose(file_of(ours), target_of(CONVS)).plan
+    assert plan is None or not plan.complete
+
+
+def test_another_part_around_all_names_is_asked_about(file_of, target_of):
+    goal = {n: s for n, s in CONVS.items() if n.startswith("convs")}
+    for word, asked in (("auxiliary", True), ("layers", False)):
+        plan = diagnose(file_of({n.replace("convs", word): s for n, s in goal.items()}), target_of(goal)).plan
+        assert (plan is None or not plan.complete) is asked
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("logvar_mu", "mu_logvar"), ("vk_proj", "kv_proj"), ("gate_shift_scale", "shift_scale_gate"), ("y_x", "x_y")],
+)
+@pytest.mark.parametrize("separator", [".", "_", "/"])
+def test_parts_of_one_tensor_in_another_order_are_asked_about(ours, theirs, separator, file_of, target_of):
+    shapes = {
+        "in.fc1.weight": (8, 6),
+        "in.fc2.weight": (8, 8),
+        f"mid.{theirs}.weight": (24, 8),
+        "out.fc.weight": (3, 24),
+    }
+    file = {n.replace(theirs, ours).replace(".", separator): s for n, s in shapes.items()}
+    plan = diagnose(file_of(file), target_of(shapes)).plan
+    assert plan is None or not plan.complete
+    same = diagnose(file_of({n.replace(".", separator): s for n, s in shapes.items()}), target_of(shapes)).plan
+    assert same is not None and same.complete

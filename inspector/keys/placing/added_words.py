@@ -45,7 +45,7 @@ _BUILT = """
 _NETWORKS = """
     albert bart bigbird blip bloom camembert codegen detr dinov2 ernie esm falcon gemma gptj layoutlm longformer lxmert
     mamba mbart mixtral mpnet mpt neox olmo pegasus phi reformer rembert rwkv segformer splinter swinv2 trocr unispeech
-    videomae vilt wavlm xglm xlm xlnet yolos rrdb gat gcn gin gnn sage
+    videomae vilt wavlm xglm xlm xlnet yolos rrdb gat gcn gin gnn sage gmf
 """
 _IDLE = frozenset(word for piece in f"{_BUILT} {_NETWORKS}".split() for word in words_of(piece))
 # Parts that a network may be named after; in one that has others beside it they tell two apart.
@@ -53,6 +53,11 @@ _PARTS = frozenset(words_of("encoder_decoder_text_image_head_cls"))
 # Said of a layer that the network no longer uses, whatever else its name says.
 _NO_LONGER = frozenset(words_of("unused_deprecated_dummy_placeholder_random_broken_obsolete_stale_discarded_wrong"))
 _NO_LONGER |= frozenset(words_of("untrained_dropped_removed"))
+# Said of what is counted from its other end, and of differences: in no place do they say nothing.
+_OTHER_END = frozenset(words_of("reversed_reverse_rev_end_descending_backwards_countdown_inverted"))
+_BETWEEN = frozenset(words_of("minus_diff_difference_delta_negative_importance_saliency_sensitivity_fisher_hessian"))
+_ALL_OF_ATTENTION = frozenset({"query", "key", "value"})
+_ALWAYS = _NO_LONGER | _OTHER_END | _BETWEEN
 _ORDINALS = frozenset(word for row in NUMBER_WORDS for piece in row for word in words_of(piece))
 # Also init: Flax's conv_init is the first of a ResNet's.
 _ORDINALS |= frozenset(words_of("init_first_mid_last_early_late_bottom_center_top_primary_secondary_tertiary"))
@@ -81,7 +86,12 @@ def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[lis
     """(links without doubt or confirmed, tensors held until the user has answered)."""
     if all(link.source.name == link.target.name for link in links):
         return list(links), []
-    around = len(shared_levels([link.source.name for link in links]))
+    # What the target's names have around them as well is no wrapper.
+    levels = (
+        len(shared_levels([leaf.name for leaf in side]))
+        for side in zip(*((x.source, x.target) for x in links), strict=True)
+    )
+    around = max(0, next(levels) - next(levels))
     answered = answered_words(questions)
     mixed = "mixture" in questions.used or any(question.id.startswith("mixture") for question in questions.unanswered)
     known: dict[tuple[str, str], tuple[_Added, ...]] = {}
@@ -195,12 +205,17 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         if not more or _counts(segment, more, beside):
             continue
         # Around all names a letter is part of the network's own name: w2v_encoder.
-        if n < around and not (glued and any(word in segment.lower() for word in more)):
+        always = more & _ALWAYS
+        if n < around and not always and not (glued and any(word in segment.lower() for word in more)):
             continue
         # What lies beside each other under two wrappers is a mixture, and asked about as one.
         if n == around and mixed and not glued:
             continue
-        if more & _NO_LONGER or (not instead and (glued or own & there or (one_more and n < above))):
+        below = ours[n + 1 :]
+        # from_end_0 in a list whose members the target only counts.
+        counted_too = theirs[n : n + 1] != () and theirs[n].isdecimal() and n > 0 and ours[n - 1] == theirs[n - 1]
+        kind_alone = bool(below) and n < len(theirs) and below == theirs[n + 1 :] and _says_its_kind(theirs[n])
+        if always or counted_too or (not instead and (glued or kind_alone or own & there or (one_more and n < above))):
             yield _Added(segment, more)
     if not (instead or same_role or longer) and ours and theirs and frozenset(words_of(theirs[-1])) <= _KINDS:
         # fc1, which says only what it is, under a name that says another thing: gate_noise.
@@ -208,11 +223,42 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         if own.isdisjoint(there) and (more := frozenset(word for word in own if is_telling(word, there))):
             yield _Added(ours[-1], more, theirs[-1])
             return
+    order = _other_order(ours, theirs)
+    if order is not None:
+        yield order
     other = _above(ours, theirs)
     if other is not None:
         more = frozenset(word for word in said - there if is_telling(word, there))
         if more:
             yield _Added(other[0], more, other[1])
+
+
+def _says_its_kind(segment: str) -> bool:
+    """Whether a level says of what kind its layers are, and nothing else: convs."""
+    said = words_of(segment)
+    return bool(said) and _KINDS.issuperset(said)
+
+
+def _other_order(ours: Path, theirs: Path) -> _Added | None:
+    """What names the parts of one tensor in another order than the target's: logvar_mu for mu_logvar."""
+    said = [word for segment in ours for word in _in_one(segment)]
+    for segment in theirs:
+        parts = _in_one(segment)
+        there = tuple(word for word in said if word in parts)
+        # All three have a question with their orders (`fused_order.py`).
+        if set(parts) != _ALL_OF_ATTENTION and len(parts) > 1 and there != parts and sorted(there) == sorted(parts):
+            own = next(one for one in ours if not set(parts).isdisjoint(_in_one(one)))
+            return _Added(own, frozenset(parts), segment)
+    return None
+
+
+def _in_one(segment: str) -> tuple[str, ...]:
+    """What a segment names besides kinds of layers, in its order; kv is key and value."""
+    words: list[str] = []
+    for word in words_of(segment):
+        letters = [words_of(letter)[0] for letter in word] if 1 < len(word) <= 3 and set(word) <= set("qkv") else [word]
+        words += letters
+    return tuple(word for word in words if word not in _KINDS and word not in _IDLE and word not in EMPTY)
 
 
 def _counts(segment: str, words: frozenset[str], theirs: Sequence[str]) -> bool:

@@ -22,6 +22,7 @@ from inspector.keys.placing.contradictions import (
     counts_from_another,
     counts_inside_from_another,
     crossed,
+    exchanges_numbers,
     half_bare,
     in_the_targets_words,
     is_bare,
@@ -160,8 +161,15 @@ def by_words(
             siblings.append(pair)
         elif not exact and (says_another(pair, points) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
-    loose = loose or counts_another_way(found.pairs)
+    loose = loose or counts_another_way(found.pairs) or exchanges_numbers(found.pairs)
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
+    if any(pair.points < 0 for pair in doubtful):
+        # What could be in its place, of equal shape in the same block, is as doubtful.
+        crossed_out = {(_block(pair), pair.ours.bag) for pair in doubtful if pair.points < 0}
+        known = {id(pair) for pair in doubtful}
+        rivals = [p for p in found.pairs if not p.ours.children and (_block(p), p.ours.bag) in crossed_out]
+        doubtful += [pair for pair in rivals if id(pair) not in known]
+        siblings, apart = ([p for p in side if all(p is not x for x in rivals)] for side in (siblings, apart))
     few = MOST_DOUBTFUL * sum(pair.ours.size for pair in doubtful) <= ours.size
     if few:
         open_pairs = [*open_pairs, *doubtful]
@@ -216,6 +224,12 @@ def by_words(
         waiting_related=(related + more_related) / max(len(links) + len(more), 1),
         waiting_covered=(len(links) + len(more)) / max(ours.size, theirs.size),
     )
+
+
+def _block(pair: Counterpart) -> Path:
+    """The counted module that it lies in."""
+    path = pair.ours.path
+    return path[: next((n for n in range(len(path) - 1, 0, -1) if path[n - 1].isdecimal()), 0)]
 
 
 def _tells(ours: Path, theirs: Path) -> bool:

@@ -322,6 +322,19 @@ def counts_from_another(pairs: Sequence[Counterpart]) -> bool:
     return False
 
 
+def exchanges_numbers(pairs: Sequence[Counterpart]) -> bool:
+    """Whether two layers of one word have each other's numbers in the target, as their shapes want it: pointwise1 and
+    pointwise2 of a block."""
+    rows: dict[tuple[Path, Path, frozenset[str]], set[tuple[str, str]]] = {}
+    for pair in pairs:
+        if not pair.ours.children and pair.ours.path and pair.theirs.path:
+            one, other = read(pair.ours.path[-1:], 0), read(pair.theirs.path[-1:], 0)
+            if one.words and one.words == other.words and one.number and other.number and one.number != other.number:
+                row = rows.setdefault((pair.ours.path[:-1], pair.theirs.path[:-1], one.words), set())
+                row.add((one.number, other.number))
+    return any((b, a) in row for row in rows.values() for a, b in row)
+
+
 def counts_inside_from_another(pairs: Sequence[Counterpart]) -> bool:
     """Whether numbers within the segments of names (blocks_7_attn) are others than the target's and begin neither at 0
     nor at 1, or leave some out: the blocks of a deeper network."""
