@@ -95,6 +95,16 @@ ASIDE_WORDS = (
     | {"db", "moment", "exp", "min", "max", "query", "key", "value", "noise", "step", "hessian", "var"}
 )
 
+# Words that no wrapper has, whatever else it is called: of what is no longer used, of what is counted from its other
+# end, of differences and importances.
+NO_WRAPPERS = _words(
+    """
+    unused deprecated dummy placeholder random broken obsolete stale discarded wrong untrained dropped removed
+    reversed reverse rev end descending backwards countdown inverted
+    minus diff difference delta negative importance saliency sensitivity fisher hessian
+    """
+)
+
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 

@@ -128,7 +128,14 @@ def test_another_part_around_all_names_is_asked_about(file_of, target_of):
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
-    [("logvar_mu", "mu_logvar"), ("vk_proj", "kv_proj"), ("gate_shift_scale", "shift_scale_gate"), ("y_x", "x_y")],
+    [
+        ("logvar_mu", "mu_logvar"),
+        ("vk_proj", "kv_proj"),
+        ("gate_shift_scale", "shift_scale_gate"),
+        ("y_x", "x_y"),
+        ("zx_proj", "xz_proj"),
+        ("forgetInput", "input_forget"),
+    ],
 )
 @pytest.mark.parametrize("separator", [".", "_", "/"])
 def test_parts_of_one_tensor_in_another_order_are_asked_about(ours, theirs, separator, file_of, target_of):
@@ -143,3 +150,10 @@ def test_parts_of_one_tensor_in_another_order_are_asked_about(ours, theirs, sepa
     assert plan is None or not plan.complete
     same = diagnose(file_of({n.replace(".", separator): s for n, s in shapes.items()}), target_of(shapes)).plan
     assert same is not None and same.complete
+
+
+def test_a_scope_before_all_variables_that_says_a_difference_is_not_taken_off(file_of, target_of):
+    for scope, reads in (("net", True), ("best_minus_last", False)):
+        ours = {f"{scope}/{n.replace('.', '/').replace('weight', 'kernel:0')}": s for n, s in CONVS.items()}
+        plan = diagnose(file_of(ours), target_of(CONVS)).plan
+        assert (plan is not None and plan.complete) is reads

@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
-from inspector.checkpoint.level_words import ASIDE_WORDS
+from inspector.checkpoint.level_words import ASIDE_WORDS, NO_WRAPPERS
 from inspector.checkpoint.name_forms import shared_levels, substituted
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
@@ -50,14 +51,10 @@ _NETWORKS = """
 _IDLE = frozenset(word for piece in f"{_BUILT} {_NETWORKS}".split() for word in words_of(piece))
 # Parts that a network may be named after; in one that has others beside it they tell two apart.
 _PARTS = frozenset(words_of("encoder_decoder_text_image_head_cls"))
-# Said of a layer that the network no longer uses, whatever else its name says.
-_NO_LONGER = frozenset(words_of("unused_deprecated_dummy_placeholder_random_broken_obsolete_stale_discarded_wrong"))
-_NO_LONGER |= frozenset(words_of("untrained_dropped_removed"))
-# Said of what is counted from its other end, and of differences: in no place do they say nothing.
-_OTHER_END = frozenset(words_of("reversed_reverse_rev_end_descending_backwards_countdown_inverted"))
-_BETWEEN = frozenset(words_of("minus_diff_difference_delta_negative_importance_saliency_sensitivity_fisher_hessian"))
+_SAYS_NO_PART = (_KINDS | _IDLE | EMPTY) - {"in", "out"}
 _ALL_OF_ATTENTION = frozenset({"query", "key", "value"})
-_ALWAYS = _NO_LONGER | _OTHER_END | _BETWEEN
+# In no place do they say nothing.
+_ALWAYS = frozenset(word for said in NO_WRAPPERS for word in words_of(said))
 _ORDINALS = frozenset(word for row in NUMBER_WORDS for piece in row for word in words_of(piece))
 # Also init: Flax's conv_init is the first of a ResNet's.
 _ORDINALS |= frozenset(words_of("init_first_mid_last_early_late_bottom_center_top_primary_secondary_tertiary"))
@@ -249,7 +246,15 @@ def _other_order(ours: Path, theirs: Path) -> _Added | None:
         if set(parts) != _ALL_OF_ATTENTION and len(parts) > 1 and there != parts and sorted(there) == sorted(parts):
             own = next(one for one in ours if not set(parts).isdisjoint(_in_one(one)))
             return _Added(own, frozenset(parts), segment)
+    for one, other in product(ours, theirs):
+        if one != other and any(_are_turned(*pair) for pair in product(words_of(one), words_of(other))):
+            return _Added(one, frozenset(words_of(one)), other)
     return None
+
+
+def _are_turned(one: str, other: str) -> bool:
+    """Whether two words are the same few letters in another order: xz and zx."""
+    return 1 < len(one) == len(other) <= 3 and one != other and sorted(one) == sorted(other) and set(one) != set("qkv")
 
 
 def _in_one(segment: str) -> tuple[str, ...]:
@@ -258,7 +263,7 @@ def _in_one(segment: str) -> tuple[str, ...]:
     for word in words_of(segment):
         letters = [words_of(letter)[0] for letter in word] if 1 < len(word) <= 3 and set(word) <= set("qkv") else [word]
         words += letters
-    return tuple(word for word in words if word not in _KINDS and word not in _IDLE and word not in EMPTY)
+    return tuple(word for word in words if word not in _SAYS_NO_PART)
 
 
 def _counts(segment: str, words: frozenset[str], theirs: Sequence[str]) -> bool:
@@ -287,7 +292,7 @@ def is_telling(word: str, there: Collection[str]) -> bool:
     if len(word) <= _SHORT and word not in ASIDE_WORDS:
         return False
     # A letter of the target's may be its beginning: t for translate_net.
-    if word not in _NO_LONGER and any(len(other) == 1 and word.startswith(other) for other in there):
+    if word not in _ALWAYS and any(len(other) == 1 and word.startswith(other) for other in there):
         return False
     # Also of several: bns.
     if any(one in there or one in _KINDS or one in _IDLE or is_no_part(one) for one in (word, *_singular(word))):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from inspector.checkpoint.level_words import is_about_weights
+from inspector.checkpoint.level_words import NO_WRAPPERS, is_about_weights, words_in
 from inspector.keys.placing.hidden_words import dotted
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Cost
@@ -51,7 +51,8 @@ def _scope(names: Sequence[str], places: Sequence[Leaf]) -> str:
     A rule about trees compares what lies in a module, and kernels lie otherwise here: modules are compared by name.
     """
     first = f"{names[0].partition('.')[0]}." if names else ""
-    if is_about_weights(first[:-1]) or not all(name.startswith(first) for name in names):
+    said = NO_WRAPPERS.intersection(words_in(first))
+    if said or is_about_weights(first[:-1]) or not all(name.startswith(first) for name in names):
         return ""
     there = {_module(place.name) for place in places}
     whole, inside = (sum(_module(name[n:]) in there for name in names) for n in (0, len(first)))
