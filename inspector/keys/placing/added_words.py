@@ -19,7 +19,7 @@ from itertools import product
 from inspector.checkpoint.level_words import ASIDE_WORDS, NO_WRAPPERS
 from inspector.checkpoint.name_forms import shared_levels, substituted
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
-from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import replaced
@@ -95,7 +95,7 @@ def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[lis
     groups: dict[tuple[frozenset[str], str], list[tuple[Link, _Added]]] = {}
     sides = [link.source for link in links], [link.target for link in links]
     plain: dict[str, set[frozenset[str]]] = {}
-    found: list[tuple[Link, _Added]] = []
+    found: list[tuple[Link, str, _Added]] = []
     forms = (substituted(_NUMBER, "0", [leaf.name for leaf in side]) for side in sides)
     for link, ours, theirs, form in zip(links, *map(roles_of, sides), zip(*forms, strict=True), strict=True):
         # What order alone brought together has no name to go by, and its own consent.
@@ -105,11 +105,10 @@ def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[lis
             pair = _path(link.source, ours is not None), _path(link.target, theirs is not None)
             known[form] = tuple(_added(*pair, around, len(pair[0]) - _is_role_alone(link, *pair), mixed=mixed))
         plain.setdefault(form[1], set()).add(frozenset().union(*(one.words for one in known[form])))
-        found += [(link, one) for one in known[form] if not one.words <= answered]
-    for link, one in found:
+        found += [(link, form[1], one) for one in known[form] if not one.words <= answered]
+    for link, place, one in found:
         # A network's own part: all layers of the same place are in it.
-        form_of_place = _NUMBER.sub("0", link.target.name)
-        if one.words <= _PARTS and all(one.words <= words for words in plain[form_of_place]):
+        if one.words <= _PARTS and all(one.words <= words for words in plain[place]):
             continue
         groups.setdefault((one.words, one.place), []).append((link, one))
     kept: list[Link] = list(links)
@@ -150,10 +149,7 @@ def _question(segment: str, place: str, doubted: Sequence[Link]) -> Ambiguity:
             "name, or another one of equal shape: from another time, for another purpose, or counted from the other "
             f"end. {'Is it' if one else 'Are they'} the same?"
         ),
-        options=(
-            (AS_PLACED, "yes, the same under another name"),
-            (LEAVE_OUT, "no, or not known: leave them out"),
-        ),
+        options=SAME_OR_OUT,
     )
 
 
@@ -201,8 +197,8 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         glued = bool(beside)
         if not more or _counts(segment, more, beside):
             continue
-        # Around all names a letter is part of the network's own name: w2v_encoder.
         always = more & _ALWAYS
+        # Around all names a letter is part of the network's own name: w2v_encoder.
         if n < around and not always and not (glued and any(word in segment.lower() for word in more)):
             continue
         # What lies beside each other under two wrappers is a mixture, and asked about as one.

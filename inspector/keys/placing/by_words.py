@@ -169,7 +169,6 @@ def by_words(
         known = {id(pair) for pair in doubtful}
         rivals = [p for p in found.pairs if not p.ours.children and (_block(p), p.ours.bag) in crossed_out]
         doubtful += [pair for pair in rivals if id(pair) not in known]
-        siblings, apart = ([p for p in side if all(p is not x for x in rivals)] for side in (siblings, apart))
     few = MOST_DOUBTFUL * sum(pair.ours.size for pair in doubtful) <= ours.size
     if few:
         open_pairs = [*open_pairs, *doubtful]

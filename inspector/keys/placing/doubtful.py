@@ -12,6 +12,8 @@ from inspector.keys.rules.entry import Link, Renames, Rule
 
 MIX, AS_PLACED, LEAVE_OUT = "mix", "as-placed", "leave-out"
 
+SAME_OR_OUT = ((AS_PLACED, "yes, the same under another name"), (LEAVE_OUT, "no, or not known: leave them out"))
+
 # What is doubted, the question, and its place.
 Doubt = tuple[list[Link], Ambiguity, str]
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.contradictions import LEAST_EXACT
-from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
+from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of
@@ -109,10 +109,7 @@ def _question(word: str, place: str, doubted: Sequence[Link], exact: int) -> Amb
             f"{first.source.name} as {shown(first.target)} first; {counted(exact, 'module')} beside "
             f"{'it' if one else 'them'} are called as in the target. Are they the same layers?"
         ),
-        options=(
-            (AS_PLACED, "yes, the same under another name"),
-            (LEAVE_OUT, "no, or not known: leave them out"),
-        ),
+        options=SAME_OR_OUT,
     )
 
 

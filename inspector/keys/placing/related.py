@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.keys.placing.by_order import Pairs, Sides
 from inspector.keys.placing.kinds import kind_of
-from inspector.keys.placing.roles import is_counter, is_other_quantity, roles_of
+from inspector.keys.placing.roles import is_counter, is_other_quantity, roles_of, split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import related_names
@@ -93,21 +93,13 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[t
         if sum(one is leaf for one, _ in fitting) == 1 and sum(other is place for _, other in fitting) == 1
     ]
     # Of the layers that are paired so, what shapes alone do not tell: their biases.
-    layers = {(_module(leaf), _module(place)) for leaf, place in alone}
-    beside = [
-        (leaf, place)
-        for leaf, place in fitting
-        if (_module(leaf), _module(place)) in layers and _own(leaf) == _own(place) and (leaf, place) not in alone
-    ]
+    layers = {(split_name(leaf.name)[0], split_name(place.name)[0]) for leaf, place in alone}
+    beside = []
+    for leaf, place in fitting:
+        (module, own), (other, there) = split_name(leaf.name), split_name(place.name)
+        if (module, other) in layers and own == there and (leaf, place) not in alone:
+            beside.append((leaf, place))
     return [*alone, *beside]
-
-
-def _module(leaf: Leaf) -> str:
-    return leaf.name.rpartition(".")[0]
-
-
-def _own(leaf: Leaf) -> str:
-    return leaf.name.rpartition(".")[2]
 
 
 def _is_turned(leaf: Leaf, place: Leaf) -> bool:

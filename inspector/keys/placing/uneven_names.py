@@ -22,8 +22,8 @@ from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
 
-# A layer that is counted, with parts of its own below; what a Sequential counts are the parts themselves.
 _NUMBER = re.compile(r"[0-9]+")
+# A layer that is counted, with parts of its own below; what a Sequential counts are the parts themselves.
 _LAYER = re.compile(r"\.[0-9]+(?=\.[^.\n]*[A-Za-z][^.\n]*\.)")
 
 
