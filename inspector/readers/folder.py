@@ -5,6 +5,7 @@ A name that a file mentions is only looked up here, among the names that are the
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -101,7 +102,7 @@ class DirectoryFolder:
     def files(self) -> Mapping[str, int]:
         if self._files is None:
             found: dict[str, int] = {}
-            for here, folders, names in os.walk(self.path, followlinks=False):
+            for here, folders, names in os.walk(self.path, onerror=self._not_listed, followlinks=False):
                 inside = Path(here).relative_to(self.path)
                 folders[:] = sorted(f for f in folders if len(inside.parts) < _MOST_LEVELS)
                 above = f"{inside.as_posix()}/" if inside.parts else ""
@@ -115,13 +116,22 @@ class DirectoryFolder:
             self._files = dict(sorted(found.items()))
         return self._files
 
+    def _not_listed(self, error: OSError) -> None:
+        """A folder inside that is closed to us, or just gone, is passed over; what is not listed for another reason
+        is not called empty."""
+        if error.filename == str(self.path) or error.errno not in (errno.EACCES, errno.EPERM, errno.ENOENT):
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> ReadError:
+        return ReadError(f"{self.name} cannot be listed: {error.strerror or error}.")
+
     def top(self) -> Mapping[str, int]:
         if self._top is None:
             found: dict[str, int] = {}
             try:
                 names = [place.name for place in self.path.iterdir()]
             except OSError as error:
-                raise ReadError(f"{self.name} cannot be listed: {error.strerror or error}.") from error
+                raise self._refusal(error) from error
             if len(names) > self.limits.members:
                 raise LimitExceeded(f"{self.name} holds more than {self.limits.members:,} files.")
             for name in sorted(names):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -373,12 +375,36 @@ def test_more_shards_than_files_may_be_open(tmp_path: Path) -> None:
 
     write(tmp_path, [{f"t{n}": torch.full((2,), float(n))} for n in range(120)])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    # Tests before this one may have left some open.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_highest_open() + 60, hard))
     try:
         checkpoint = open_checkpoint(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     same(checkpoint, {f"t{n}": torch.full((2,), float(n)) for n in range(120)})
+
+
+def test_a_folder_that_no_file_number_is_left_for_is_not_called_empty(tmp_path: Path) -> None:
+    import resource
+
+    write(tmp_path, [{"t": torch.ones(2)}])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_highest_open() + 20, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        with pytest.raises(ReadError, match="cannot be listed: Too many open files"):
+            open_checkpoint(tmp_path)
+    finally:
+        for number in taken:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _highest_open() -> int:
+    return max(int(number) for number in os.listdir("/dev/fd"))  # noqa: PTH208 - names alone
 
 
 # -- names --------------------------------------------------------------------------------------------------------
