@@ -166,7 +166,7 @@ def by_words(
     if any(pair.points < 0 for pair in doubtful):
         # What could be in its place, of equal shape in the same block, is as doubtful.
         crossed_out = {(_block(pair), pair.ours.bag) for pair in doubtful if pair.points < 0}
-        known = {id(pair) for pair in doubtful}
+        known = {id(pair) for pair in (*doubtful, *open_pairs)}
         rivals = [p for p in found.pairs if not p.ours.children and (_block(p), p.ours.bag) in crossed_out]
         doubtful += [pair for pair in rivals if id(pair) not in known]
     few = MOST_DOUBTFUL * sum(pair.ours.size for pair in doubtful) <= ours.size

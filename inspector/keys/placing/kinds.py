@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-from inspector.keys.placing.layouts import Voucher, voucher_of
+from inspector.keys.placing.layouts import is_table
 from inspector.keys.placing.roles import NORM_NAME, split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.units import human_shape
 
 _CONVOLUTIONS = {3: "Conv1d", 4: "Conv2d", 5: "Conv3d"}
 _WEIGHT = re.compile(r"(^|_)(weight|weights|kernel|w)$")
+# May be rows to look up, or a matrix in front of them.
+_ROWS = re.compile(r"emb|vocab|lookup", re.IGNORECASE)
 
 
 def kind_of(leaf: Leaf) -> str:
@@ -30,8 +32,10 @@ def kind_of(leaf: Leaf) -> str:
             return f"{_CONVOLUTIONS[len(shape)]} {sides}, depthwise on {shape[0]:,}, or of one channel"
         return f"{_CONVOLUTIONS[len(shape)]} {sides}, {shape[1]:,} -> {shape[0]:,}"
     if len(shape) == 2:
-        if voucher_of(leaf, leaf) is Voucher.EMBEDDING:
+        if is_table(leaf):
             return f"Embedding, {shape[0]:,} rows of {shape[1]:,}"
+        if _ROWS.search(leaf.name):
+            return human_shape(shape)
         return f"Linear, {shape[1]:,} -> {shape[0]:,}"
     if len(shape) == 1 and NORM_NAME.search(split_name(module)[1]):
         return f"norm of {shape[0]:,}"

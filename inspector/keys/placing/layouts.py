@@ -125,6 +125,11 @@ def voucher_of(leaf: Leaf, place: Leaf) -> Voucher:
     return Voucher.NOTHING if known else Voucher.OTHER
 
 
+def is_table(place: Leaf) -> bool:
+    """Whether the name of this place says that rows are looked up there."""
+    return voucher_of(place, place) is Voucher.EMBEDDING
+
+
 def may_be_table(place: Leaf) -> bool:
     """Whether the name of this place allows that rows are looked up there."""
     return _ROWS.search(place.name) is not None

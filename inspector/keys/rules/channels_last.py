@@ -5,7 +5,7 @@ All kernels of one name are stored in one order. The orders under which every su
 found; one alone is proven by the shapes. A kernel whose own shape shows nothing (3x3x3x3) goes as the others only where
 its name vouches for that ("kernel" and its like, see `placing/layouts.py`), else it is asked about. Kernels of two
 minds are left alone. Flax stores transposed convolutions (h, w, in, out) and flipped, which equal channels do not
-show. What such a file flattens, it flattens channels last, which no shape shows either.
+show.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from itertools import permutations
 from inspector.architectures.types import TargetKind
 from inspector.keys.placing.layouts import Elsewhere, Voucher, voucher_of
 from inspector.keys.placing.roles import roles_of, split_name
-from inspector.keys.report import FILE, Ambiguity, Cost, Step, StepKind
+from inspector.keys.report import Ambiguity, Cost, Step, StepKind
+from inspector.keys.rules.channels_flattened import flattened_steps
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
-from inspector.keys.rules.transposed import AS_IT_IS, is_square, is_turned, lies_turned, shown_ways
+from inspector.keys.rules.transposed import AS_IT_IS
 from inspector.units import counted, human_shape
 
 Axes = tuple[int, ...]
 
-CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
-# What no shape shows of a matrix behind a flattened picture.
-FLATTEN_ORDER = "flatten-order"
 KERNEL_ORDER = "kernel-order"
 SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leave-out"
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
@@ -91,7 +89,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
                     yield _permute(link, axes, flipped=axes == _upward(ndim) and not _is_depthwise(link))
                     last = True
     if last:
-        yield from _flattened(left)
+        yield from flattened_steps(left, RULE.id)
 
 
 def _is_vouched(link: Link) -> bool:
@@ -306,94 +304,6 @@ def _permute(link: Link, axes: Axes, *, flipped: bool) -> Step:
         return settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=axes, value="flipped")
     says = f"{human_shape(link.source.shape or ())} as {_spell(layout_of(axes))} in the file; torch has channels first."
     return settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, axes=axes)
-
-
-def _weighs(link: Link) -> bool:
-    return roles_of([link.target])[0] == "weight"
-
-
-def _flattened(left: Leftovers) -> Iterator[Step]:
-    """Where a picture is flattened: the first matrix behind kernels that takes in more than one number per channel, and
-    the last one in front of them."""
-    links = {x.target.name: x for x in (*left.settled, *left.reshaped) if _weighs(x)}
-    channels, before = 0, None
-    for place in left.target.tensors:
-        shape = place.shape or ()
-        if place.name not in links:
-            continue
-        if len(shape) in _LETTERS:
-            if before is not None:
-                yield from _unfold(before, links[place.name], left)
-            channels, before = shape[0], None
-        elif len(shape) == 2:
-            per_channel, rest = divmod(shape[1], channels or 1)
-            if channels and per_channel > 1 and not rest:
-                yield from _reorder(links[place.name], channels, per_channel, left)
-            channels, before = 0, links[place.name]
-
-
-def _unfold(link: Link, kernel: Link, left: Leftovers) -> Iterator[Step]:
-    """A matrix in front of kernels that gives more than one number per channel: what is unfolded into a picture."""
-    shape, rows = kernel.target.shape or (), (link.target.shape or (0,))[0]
-    for channels in dict.fromkeys(shape[:2]):  # a transposed convolution has its input channels first
-        places, rest = divmod(rows, channels)
-        if places > 1 and channels > 1 and not rest and link.target.name not in left.turned:
-            break
-    else:
-        return
-    answer = left.questions.ask(
-        Ambiguity(
-            id="unfold-order",
-            question=(
-                f"{link.source.name} gives {places:,} numbers for each of {channels:,} channels of the convolutions "
-                "behind it, and the file stores kernels channels last. In which order does it give them? Either loads."
-            ),
-            options=(
-                (CHANNELS_FIRST, "channel by channel, as torch does, or it is no picture that is unfolded"),
-                (CHANNELS_LAST, f"place by place, as Keras does: reorder {places} places x {channels} channels"),
-            ),
-        ),
-        place=link.target.name,
-    )
-    if answer != CHANNELS_LAST:
-        return
-    module, last = split_name(link.target.name)
-    bias = f"{module}.{last.removesuffix('weight')}bias"
-    says = f"Unfolded place by place in the file, {places} x {channels}; torch unfolds channel by channel."
-    for one in (link, *(x for x in left.settled if x.target.name == bias and x.source.shape == (rows,))):
-        lies_other_way = is_turned(one) or (is_square(one) and lies_turned(one, shown_ways(left), left))
-        value = f"rows:{places},{channels}" + (",turned" if lies_other_way else "")
-        yield settle(one, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, shape=one.target.shape, value=value)
-
-
-def _reorder(link: Link, channels: int, per_channel: int, left: Leftovers) -> Iterator[Step]:
-    options = (
-        (CHANNELS_FIRST, "channel by channel, as torch does, or it is no flattened picture"),
-        (CHANNELS_LAST, f"place by place, as Keras does: reorder it as {per_channel} places x {channels} channels"),
-    )
-    answer = left.questions.ask(
-        Ambiguity(
-            id=FLATTEN_ORDER,
-            question=(
-                f"{link.source.name} takes in {per_channel:,} numbers for each of {channels:,} channels, and the file "
-                "stores its kernels channels last. In which order does it expect the flattened picture? Either loads."
-            ),
-            options=options,
-            side=FILE,
-        ),
-        place=link.target.name,
-    )
-    if answer == CHANNELS_LAST:
-        turned = ",turned" if is_turned(link) or (is_square(link) and lies_turned(link, shown_ways(left), left)) else ""
-        says = f"Flattened place by place in the file, {per_channel} x {channels}; torch flattens channel by channel."
-        yield settle(
-            link,
-            rule=RULE.id,
-            kind=StepKind.PERMUTE,
-            reason=says,
-            shape=link.target.shape,
-            value=f"flattened:{channels},1,{per_channel}{turned}",
-        )
 
 
 RULE = Rule(

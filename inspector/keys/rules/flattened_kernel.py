@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from inspector.keys.placing.layouts import Voucher, voucher_of
 from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
-from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST
+from inspector.keys.rules.channels_flattened import CHANNELS_FIRST, CHANNELS_LAST
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
 from inspector.units import human_shape
 

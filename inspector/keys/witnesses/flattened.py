@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.keys.rules import flattened_kernel
-from inspector.keys.rules.channels_last import CHANNELS_FIRST, CHANNELS_LAST, FLATTEN_ORDER
+from inspector.keys.rules.channels_flattened import CHANNELS_FIRST, CHANNELS_LAST, FLATTEN_ORDER
 from inspector.keys.witnesses.entry import Floats, Scene, Witness
 from inspector.keys.witnesses.judging import bearings
 from inspector.keys.witnesses.types import Statement
