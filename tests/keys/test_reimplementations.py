@@ -116,6 +116,7 @@ def cyclegan():
 CASES = {
     "flow": (flow, "scale_net=s translate_net=t"),
     "deep q": (deep_q, "critic1=q1 critic2=q2 actor.mean=actor.mu"),
+    "deep q, layers": (deep_q, "critic1.fc=q1.l critic2.fc=q2.l actor.fc=policy.l actor.mean=policy.mu"),
     "cyclegan": (cyclegan, "netG=generator netD=discriminator"),
     "esrgan": (esrgan, "conv_body=trunk_conv body.=RRDB_trunk. rdb=RDB conv_up=upconv conv_hr=HRconv"),
     "hifigan": (hifigan, "conv_pre=input_conv conv_post=output_conv ups=upsamples resblocks=blocks"),
@@ -186,6 +187,7 @@ def test_words_of_two_authors_are_read(case, turned, saved, target_of):
 EXCHANGED = (
     ("flow", r"\.t\.", ".r."),
     ("deep q", "q2", "v2"),
+    ("deep q, layers", "q2", "v2"),
     ("esrgan", "upconv", "downconv"),
     ("hifigan", "output_conv", "gate_conv"),
     ("tacotron", "memory_proj", "style_proj"),
@@ -206,3 +208,51 @@ def test_a_word_of_another_meaning_is_asked_about(case, word, other, file_of, ta
     assert any(other in name for name in names.values())  # one of the network's names has it
     plan = diagnose(file_of({names[name]: shape for name, shape in shapes.items()}), target_of(shapes)).plan
     assert plan is None or not plan.complete
+
+
+def annotated():
+    """harvardnlp's Annotated Transformer: four layers in a list, and norms of its own."""
+    made = [{"src_embed.0.lut.weight": (100, 32), "tgt_embed.0.lut.weight": (100, 32)}]
+    for side, kinds in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "src_attn"])):
+        for i in (0, 1):
+            at = f"{side}.layers.{i}"
+            made += [linear(f"{at}.{a}.linears.{n}", 32, 32) for a in kinds for n in range(4)]
+            made += [linear(f"{at}.feed_forward.w_1", 64, 32), linear(f"{at}.feed_forward.w_2", 32, 64)]
+            norms = [f"{at}.sublayer.{n}.norm" for n in range(len(kinds) + 1)]
+            made += [{f"{norm}.a_2": (32,), f"{norm}.b_2": (32,)} for norm in norms]
+        made += [{f"{side}.norm.a_2": (32,), f"{side}.norm.b_2": (32,)}]
+    return joined(*made, linear("generator.proj", 100, 32))
+
+
+OF_THE_ANNOTATED = (
+    (r"\.linears\.0", ".q_proj"),
+    (r"\.linears\.1", ".k_proj"),
+    (r"\.linears\.2", ".v_proj"),
+    (r"\.linears\.3", ".out_proj"),
+    (r"src_attn", "cross_attn"),
+    (r"feed_forward\.w_", "fc"),
+    (r"sublayer\.(\d)\.norm", lambda found: f"norm{int(found[1]) + 1}"),
+    (r"a_2", "weight"),
+    (r"b_2", "bias"),
+    (r"_embed\.0\.lut", "_embed"),
+    (r"generator\.proj", "generator"),
+)
+
+
+def test_more_orders_than_anybody_reads_are_one_question(saved, target_of):
+    names = {}
+    for theirs in annotated():
+        name = theirs
+        for pattern, word in OF_THE_ANNOTATED:
+            name = re.sub(pattern, word, name)
+        names[name] = theirs
+    shapes = {name: annotated()[theirs] for name, theirs in names.items()}
+    file = a_file(shapes, names)
+    checkpoint = saved(file)
+    (question,) = diagnose(checkpoint, target_of(shapes)).plan.ambiguities
+    options = [option for option, _ in question.options]
+    assert options == ["q_proj,k_proj,v_proj,out_proj", "leave-out"]
+    plan = diagnose(checkpoint, target_of(shapes), choose={question.id: options[0]}).plan
+    assert plan.complete
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(made[name], file[names[name]]) for name in shapes)

@@ -26,7 +26,7 @@ from inspector.keys.placing.replaced_words import replaced
 from inspector.keys.placing.roles import is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import is_no_part, is_spelled_like, pieces_of, read, words_of
+from inspector.keys.placing.words import all_words, is_no_part, is_spelled_like, pieces_of, read, words_of
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Link, Questions
@@ -40,7 +40,7 @@ _BUILT = """
     layer double maxpool resolution volume map maps branch branches list seq sequential sequence group main matrix
     factor embedder intermediate stem out in input submodule extractor neck multihead hidden num level feature weight
     weights bias biases original default modules save tuner timm torch jax hf small medium large tiny huge mini
-    big basic simple standard type parameter core trf mel clue sample samples token word
+    big basic simple standard type parameter core trf mel clue sample samples token word sublayer sublayers
 """
 # What transformers' models call their network, beside those that `is_no_part` knows.
 _NETWORKS = """
@@ -135,7 +135,7 @@ def answered_words(questions: Questions) -> frozenset[str]:
         ident, _, place = key.partition(":")
         if not questions.used.isdisjoint({ident, key}):
             texts.append(place)
-    return frozenset(word for text in texts for segment in _SEPARATORS.split(text) for word in words_of(segment))
+    return frozenset().union(*(all_words(tuple(_SEPARATORS.split(text))) for text in texts))
 
 
 def _question(segment: str, place: str, doubted: Sequence[Link]) -> Ambiguity:
@@ -302,7 +302,7 @@ def _singular(word: str) -> tuple[str, ...]:
 
 
 def _words(path: Path) -> frozenset[str]:
-    return frozenset(word for segment in path for word in words_of(segment)) - EMPTY
+    return all_words(path) - EMPTY
 
 
 def _levels(path: Path) -> int:

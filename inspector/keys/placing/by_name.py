@@ -95,7 +95,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
                 questions.take(asked, open_too=False)
                 made = place_by_words(sides, worded)
                 return [replace(link, evidence=Evidence.CHOSEN) for link in made], found.dropped, []
-    if worded is not None and worded.asks and (not pairs or (few and worded.strong and agreed(pairs, worded.links))):
+    if worded is not None and worded.asks and (not pairs or (few and agreed(pairs, worded.links))):
         settled = ask_words(sides, worded, questions)
         if settled is not None:
             questions.take(asked, open_too=False)

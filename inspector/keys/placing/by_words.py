@@ -100,7 +100,7 @@ class Worded:
     @property
     def asks(self) -> bool:
         """Whether all that is open is which of several modules is which, a question with few answers."""
-        few = all(doubt.left_over or 2 <= len(doubt.choices) <= MOST_CHOICES for doubt in self.doubts)
+        few = all(x.left_over or x.of_many or 2 <= len(x.choices) <= MOST_CHOICES for x in self.doubts)
         enough = self.waiting_related >= LEAST_RELATED and self.waiting_covered >= LEAST_COVERED
         return bool(self.doubts) and few and enough and not self.contradicted and not self.loose and not self.unsure
 
@@ -125,6 +125,7 @@ def by_words(
         return None
     in_order = ordered and in_runs(leaves) and in_runs(places)
     found = Matcher(ordered=in_order).run(ours, theirs)
+    found.doubts = [in_their_order(doubt, ordered=in_order) for doubt in found.doubts]
     links: list[tuple[Leaf, Leaf]] = []
     said: set[str] = set()
     related = 0
@@ -329,6 +330,26 @@ def settled(choice: Choice, *, ordered: bool) -> tuple[tuple[Leaf, Leaf], ...] |
         return None
     pairs = [pair for pair in matcher.found.pairs if not pair.ours.children]
     return tuple((leaf, pair.theirs.leaves[role]) for pair in pairs for role, leaf in pair.ours.leaves.items())
+
+
+def in_their_order(doubt: Doubt, *, ordered: bool) -> Doubt:
+    """Of more readings than anybody reads the one that keeps the order of both sides, where there is one."""
+    if len(doubt.choices) <= MOST_CHOICES:
+        return doubt
+    sides = [_listed(side, ordered=ordered) for side in zip(*doubt.choices[0], strict=True)]
+    if None in sides:
+        return doubt
+    order = dict(zip(*([id(part) for part in side or ()] for side in sides), strict=True))
+    kept = [choice for choice in doubt.choices if all(order[id(one)] == id(other) for one, other in choice)]
+    return replace(doubt, choices=tuple(kept), of_many=True) if len(kept) == 1 else doubt
+
+
+def _listed(parts: Sequence[Part], *, ordered: bool) -> list[Part] | None:
+    """By the numbers of one name, else as the side lists them, where that is its own order."""
+    names = {_NUMBER.sub("#", ".".join(part.path)) for part in parts}
+    if len(names) == 1:
+        return sorted(parts, key=lambda part: [int(n) for n in _NUMBER.findall(".".join(part.path))])
+    return sorted(parts, key=lambda part: part.first) if ordered else None
 
 
 def _resized(found: Mapping) -> list[tuple[Part, Part, float]]:

@@ -18,7 +18,7 @@ from inspector.keys.placing.parts import Part
 from inspector.keys.placing.replaced_words import replaced
 from inspector.keys.placing.synonyms import AT_THE_TOP, EMPTY, WORDS
 from inspector.keys.placing.tree import Path, exchanged
-from inspector.keys.placing.words import SAME_NUMBER, are_siblings, is_no_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, all_words, are_siblings, is_no_part, read, relation, words_of
 
 # Of so many tensors one may be in a layer that is only left over.
 _LEAST_TOLD = 5
@@ -187,7 +187,7 @@ def _replaces(ours: Path, theirs: Path) -> bool:
         return False
     while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):
         ours, theirs = ours[:-1], theirs[:-1]
-    said, there = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
+    said, there = all_words(ours), all_words(theirs)
     letters = _letters(said - there, there - said) | _letters(there - said, said - there)
     return replaced(ours, theirs, harmless=_OF_LAYERS | letters) is not None
 

@@ -18,7 +18,7 @@ from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.parts import Part, plain
 from inspector.keys.placing.rankings import ranked
 from inspector.keys.placing.tree import Path
-from inspector.keys.placing.words import ANY, Reading, read, relation, siblings_roles, trapped
+from inspector.keys.placing.words import ANY, OF_ONE_LAYER, Reading, read, relation, siblings_roles, trapped
 
 # By how many points a name the best reading must be ahead of the next best.
 LEAST_MARGIN = 1.0
@@ -27,6 +27,8 @@ LEAST_ALONE = 2.5
 _MOST_KINDS = 64
 _NUMBER = re.compile(r"[0-9]+")
 _LONGEST_NUMBER = 4
+# A layer with what is beside it, in a Sequential or an adapter.
+_MOST_IN_A_LAYER = 2
 
 Kinds = dict[Path, list[Part]]
 Choice = tuple[tuple[Part, Part], ...]
@@ -47,10 +49,12 @@ class Doubt:
     """Modules of one content whose names do not tell them apart. choices: the readings that are as good, best first.
 
     left_over: there is one reading alone, of modules that nothing else is left for and whose words are two.
+    of_many: there are more readings than anybody reads, and this is the one that keeps both sides' order.
     """
 
     choices: tuple[Choice, ...]
     left_over: bool = False
+    of_many: bool = False
 
 
 @dataclass(slots=True)
@@ -298,6 +302,9 @@ def _reading(parts: Sequence[Part], depth: int) -> Reading:
         columns = zip(*(part.path for part in parts), strict=True)
         path = tuple(s[0] if len(set(s)) == 1 else _NUMBER.sub(ANY, s[0]) for s in columns)
     made = read(path, depth)
+    if len(parts[0].children) > _MOST_IN_A_LAYER:
+        # What holds several layers has the role of none: attn.linears is no output of an attention.
+        return replace(made, roles=made.roles - OF_ONE_LAYER) if made.roles & OF_ONE_LAYER else made
     weight = parts[0].leaves.get("weight")
     if not made.roles or weight is None or weight.shape is None:
         return made

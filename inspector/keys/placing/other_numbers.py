@@ -17,7 +17,7 @@ from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf
-from inspector.keys.placing.words import words_of
+from inspector.keys.placing.words import all_words, words_of
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Questions
 from inspector.units import counted
@@ -107,7 +107,7 @@ def lost_level(ours: str, theirs: str) -> tuple[Says, str] | None:
 
 @lru_cache(maxsize=20_000)
 def _said(name: str) -> frozenset[str]:
-    return frozenset(word for segment in _LEVELS.split(name) for word in words_of(segment))
+    return all_words(tuple(_LEVELS.split(name)))
 
 
 def _levels(name: str) -> list[str]:

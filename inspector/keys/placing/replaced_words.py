@@ -11,7 +11,14 @@ from itertools import chain
 
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Path, numbered
-from inspector.keys.placing.words import are_beside, is_no_part, is_spelled_like, is_told_beside_others, read, words_of
+from inspector.keys.placing.words import (
+    all_words,
+    are_beside,
+    is_no_part,
+    is_spelled_like,
+    is_told_beside_others,
+    read,
+)
 
 # A word that says nothing by itself, and all beside the other.
 _SELF, _CROSS = "self", "cross"
@@ -83,7 +90,7 @@ def _pieces(segment: str) -> list[str]:
 
 
 def _words(path: Path) -> frozenset[str]:
-    return frozenset(word for segment in path for word in words_of(segment)) - EMPTY
+    return all_words(path) - EMPTY
 
 
 def _plain(path: Path) -> frozenset[str]:

@@ -27,6 +27,9 @@ _ROLES = {
     "bias": "bias",
     "beta": "bias",
     "b": "bias",
+    # The Annotated Transformer's norms.
+    "a_2": "weight",
+    "b_2": "bias",
     "running_mean": "mean",
     "moving_mean": "mean",
     "running_var": "variance",
@@ -57,7 +60,7 @@ AUXILIARY = r"(^|\.)(AuxLogits|aux[0-9]*|aux_classifier|auxiliary_head|aux_head)
 # A module that is called a norm.
 NORM_NAME = re.compile(r"norm|(^|[^a-z])(ln|bn|gn)([^a-z]|$)", re.IGNORECASE)
 # A layer scale is called gamma, too; then it has no beta beside it. What is scaled and shifted is a norm's.
-_PARTNER = {"gamma": "beta", "g": "b", "scale": "shift", "shift": "scale"}
+_PARTNER = {"gamma": "beta", "g": "b", "scale": "shift", "shift": "scale", "a_2": "b_2", "b_2": "a_2"}
 # Leaf names that say it whatever stands beside them.
 _ALONE: dict[str, str | None] = {
     leaf: role for leaf, role in _ROLES.items() if leaf not in _PARTNER and leaf not in _DEVIATIONS

@@ -206,7 +206,7 @@ ROLES: tuple[Role, ...] = (
             "clf_head fc "
             "fc_out top logits output decoder cls_head predictions outputs clf classification out classifier_head "
             "last_head final_fc last_linear out_head output_head final_conv conv_out out_conv conv_last last_conv "
-            "output_conv conv_post outc final out_proj generator predict_layer prediction_layer predict"
+            "output_conv conv_post outc final out_proj generator generator.proj predict_layer prediction_layer predict"
         ),
         f"{_TIMM}; torchvision; {_HF}: GPT-2, GPT-NeoX, BERT, Llama; Meta's llama; mmpretrain; Cadene's models",
     ),
@@ -256,7 +256,7 @@ _WORDS: tuple[str, ...] = (
     "attn attention attend sa mha msa selfattn selfattention att attentions attns timemixing",
     "conv cv convolution convolutions convs conv1d conv2d conv3d cnn convnet",
     "norm ln bn gn layernorm batchnorm norms normalization groupnorm nrm rmsnorm",
-    "embed emb embedding embeddings embd embeds embedder",
+    "embed emb embedding embeddings embd embeds embedder lut",
     "proj projection projector prj",
     "mlp ffn ff feedforward mlps ffw ffs ffns channelmixing",
     "fc lin linear dense fcs linears lins full",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from inspector.keys.placing.by_order import Sides, counters, why_no_order
@@ -177,19 +177,24 @@ def _option(choice: Choice) -> str:
 
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     first = sorted_by_name(doubt)
-    ours = " and ".join(dict.fromkeys(_template(part.path) for part, _ in first))
-    theirs = " and ".join(dict.fromkeys(_template(part.path) for _, part in first))
+    ours = _list(dict.fromkeys(_template(part.path) for part, _ in first))
+    theirs = _list(dict.fromkeys(_template(part.path) for _, part in first))
     options = [
         (name, ", ".join(f"{one.path[-1]} is {other.path[-1]}" for one, other in sorted(choice, key=_own)))
         for name, choice in zip(names, doubt.choices, strict=True)
     ]
+    asks = "Are they in the order in which both sides have them?" if doubt.of_many else "Which reading holds?"
     return Ambiguity(
         id=other_words.RULE.id,
         question=f"{ours} have one shape{_kind(first)} and are {theirs} in some order, and their names do not tell "
-        "which is which. "
-        "Which reading holds?",
+        f"which is which. {asks}",
         options=(*options, (LEAVE_OUT, "not known: leave them out")),
     )
+
+
+def _list(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 # What is left over is asked about as one, and by itself where something else is asked about as well.

@@ -48,6 +48,8 @@ _KNOWN = frozenset(WORDS.values())
 _VOCABULARY = frozenset(WORDS).union(*(words for sides in OPPOSITES for words in sides))
 _SHORTEST_PART = 2
 _INSIDE = {role.id: role.inside for role in ROLES}
+# Roles of single layers within a block.
+OF_ONE_LAYER = frozenset(role.id for role in ROLES if role.inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,22 @@ def _parted(word: str) -> tuple[str, ...]:
     return (word,)
 
 
+# A level called q1 that holds layers is one of reinforcement learning's two critics; a layer of that name is a query.
+_CRITIC = re.compile(r"q(f|_?net)?_?[0-9]")
+
+
+def all_words(path: Path) -> frozenset[str]:
+    """The words of all levels."""
+    found: set[str] = set()
+    for at, segment in enumerate(path, 1):
+        found.update(_words_of_level(segment, is_last=at == len(path)))
+    return frozenset(found)
+
+
+def _words_of_level(segment: str, *, is_last: bool) -> tuple[str, ...]:
+    return ("critic",) if not is_last and segment[:1] == "q" and _CRITIC.fullmatch(segment) else words_of(segment)
+
+
 def _squashed(segment: str) -> str:
     """One spelling for all of a segment's: 'ln_1', 'layer_norm1' and 'norm1' are 'norm1'."""
     return "".join(pieces_of(segment)) + (ANY if ANY in segment else "")
@@ -132,8 +150,8 @@ def read(path: Path, below: int) -> Reading:
     """What a path says of its module. below: how many of its segments the two sides have agreed on already."""
     words: frozenset[str] = frozenset()
     above: list[str] = []
-    for segment in reversed(path[below:]):
-        own = frozenset(words_of(segment)) - EMPTY
+    for at in range(len(path) - 1, below - 1, -1):
+        own = frozenset(_words_of_level(path[at], is_last=at == len(path) - 1)) - EMPTY
         if own and not words:
             words = own
         else:
@@ -296,7 +314,7 @@ def is_another_part(ours: Path, theirs: Path) -> bool:
 
     Names of whole networks (backbone, bert) are no parts.
     """
-    one, other = (frozenset(word for segment in path for word in words_of(segment)) for path in (ours, theirs))
+    one, other = all_words(ours), all_words(theirs)
     parts = one & PARTS and other & PARTS and not one & other & PARTS
     own, foreign = one - _NO_PART, other - _NO_PART
     unlike = own and foreign and not own & foreign

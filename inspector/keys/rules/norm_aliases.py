@@ -1,9 +1,9 @@
 """gamma and beta, g and b, scale, moving_mean where the target's norm layer says weight, bias and running_mean.
 
-Names of TensorFlow's, Keras's, Flax's, Haiku's and Paddle's normalisation layers, of GPT-2's first release and of
-torchtune, carried over by converters. A layer scale is called gamma rightly, so a rule fires only on vectors of one
-length, in a target module of vectors that has the new names and none of the old ones; a name alone (scale) needs a
-module that is called a norm.
+Names of TensorFlow's, Keras's, Flax's, Haiku's and Paddle's normalisation layers, of GPT-2's first release, of the
+Annotated Transformer and of torchtune, carried over by converters. A layer scale is called gamma rightly, so a rule
+fires only on vectors of one length, in a target module of vectors that has the new names and none of the old ones; a
+name alone (scale) needs a module that is called a norm.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from inspector.keys.rules.entry import Link, Move, Pair, Phrase, Rule, substitut
 _FORMS = (
     (("gamma", "weight"), ("beta", "bias")),
     (("g", "weight"), ("b", "bias")),
+    (("a_2", "weight"), ("b_2", "bias")),
     (("scale", "weight"), ("shift", "bias")),
     (("scale", "weight"), ("offset", "bias")),
     (("scale", "weight"),),
