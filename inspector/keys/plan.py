@@ -15,7 +15,7 @@ from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.added_words import settle_added_words
 from inspector.keys.placing.by_name import place
 from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
-from inspector.keys.placing.layouts import Elsewhere, lies_as_torch, shown_by, where_from, written_as_paths
+from inspector.keys.placing.layouts import Elsewhere, is_oblong, lies_as_torch, shown_by, where_from, written_as_paths
 from inspector.keys.placing.odd_names import settle_odd_names
 from inspector.keys.placing.other_numbers import settle_other_numbers
 from inspector.keys.placing.provenance import is_from_the_right, said_by, written_by
@@ -79,9 +79,10 @@ def draft(
     made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
     made.writer = written_by(own_names) or said_by(writers, own_names)
     made.reader = written_by(place.name for place in places)
+    told = bool(made.reshaped) and any(is_oblong(link.target) for link in made.placed)
     for link in made.reshaped:
         if not is_from_the_right(link.source, link.target, made.writer, made.reader):
-            made.elsewhere |= shown_by(link.source, link.target)
+            made.elsewhere |= shown_by(link.source, link.target, told=told)
     if any(stands.shown_in_out(link.source.name) for link in links):
         made.elsewhere |= Elsewhere.IN_OUT
     made.elsewhere = made.elsewhere or written_as_paths(own_names, places)

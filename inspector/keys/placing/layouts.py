@@ -177,10 +177,21 @@ def lies_as_torch(links: Iterable[tuple[Leaf, Leaf]]) -> bool:
     return False
 
 
-def shown_by(ours: Leaf, theirs: Leaf) -> Elsewhere:
-    """What it shows that the shapes of a matrix or kernel differ by the order of their axes alone."""
+def is_oblong(place: Leaf) -> bool:
+    """Whether it is a matrix whose shape shows which way round it lies."""
+    shape = place.shape or ()
+    return len(shape) == 2 and 1 not in shape and shape[0] != shape[1] and is_weight(place)
+
+
+def shown_by(ours: Leaf, theirs: Leaf, *, told: bool) -> Elsewhere:
+    """What it shows that the shapes of a matrix or kernel differ by the order of their axes alone.
+
+    told: whether others show how the file's matrices lie; what is one wide says nothing then.
+    """
     one, other = ours.shape or (), theirs.shape or ()
-    if one == other or len(one) != len(other) or sorted(one) != sorted(other) or sum(n > 1 for n in one) < 2:
+    if one == other or len(one) != len(other) or sorted(one) != sorted(other):
+        return Elsewhere.NOTHING
+    if sum(n > 1 for n in one) < 2 and (told or len(one) != 2 or not is_weight(theirs)):
         return Elsewhere.NOTHING
     return Elsewhere.IN_OUT if len(one) == 2 else Elsewhere.IN_OUT | Elsewhere.KERNELS
 

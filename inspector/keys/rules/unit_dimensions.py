@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.checkpoint.types import Shape
-from inspector.keys.placing.layouts import Voucher, voucher_of
+from inspector.keys.placing.layouts import Voucher, is_oblong, voucher_of
 from inspector.keys.placing.roles import squeezed
 from inspector.keys.report import Cost, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.rules.transposed import is_turned
 from inspector.units import human_shape
 
 
@@ -56,9 +57,13 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     # Beside matrices that are turned round, a square one may be turned too.
     if any(_turned(link) for link in left.reshaped):
         return
+    told = any(is_oblong(link.target) for link in left.settled)
     for link in left.reshaped:
         ours, theirs = link.source.shape or (), link.target.shape or ()
-        if ours != theirs and same_but_ones(ours, theirs) and not _hides_layout(link, left):
+        if ours == theirs or not same_but_ones(ours, theirs) or _hides_layout(link, left):
+            continue
+        # Of a layer of one output the shape shows which way round the file has its matrices, where no other does.
+        if told or not is_turned(link):
             says = f"{human_shape(ours)} in the file, {human_shape(theirs)} in the target: the same numbers in a row."
             yield settle(link, rule=RULE.id, kind=StepKind.RESHAPE, reason=says, shape=theirs)
 

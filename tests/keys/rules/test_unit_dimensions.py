@@ -43,3 +43,21 @@ def test_a_square_one_beside_matrices_turned_round_is_not_decided(file_of, targe
 def test_equal_shapes_are_untouched(file_of, target_of):
     net = {"a.weight": (4, 8, 1, 1), "b": (4, 1, 1)}
     assert diagnose(file_of(net), target_of(net)).plan.rules == ()
+
+
+SQUARES = {f"fc{n}.{leaf}": shape for n in (1, 2) for leaf, shape in (("weight", (8, 8)), ("bias", (8,)))}
+
+
+def test_a_layer_of_one_output_shows_which_way_round_matrices_lie(file_of, target_of):
+    ours = SQUARES | {"value.weight": (8, 1), "value.bias": (1,)}
+    goal = SQUARES | {"value.weight": (1, 8), "value.bias": (1,)}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert not plan.complete and [question.id for question in plan.ambiguities] == ["transposed"]
+    plan = diagnose(file_of(ours), target_of(goal), choose={"transposed": "as-it-is"}).plan
+    assert plan.complete
+
+
+def test_where_others_show_it_what_is_one_wide_shows_nothing(file_of, target_of):
+    more = SQUARES | {"in.weight": (8, 5), "value.bias": (1,)}
+    plan = diagnose(file_of(more | {"value.weight": (8, 1)}), target_of(more | {"value.weight": (1, 8)})).plan
+    assert plan.complete and [rule.id for rule in plan.rules] == ["unit-dimensions"]
