@@ -21,8 +21,9 @@ from inspector.checkpoint.name_forms import shared_levels, substituted
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
+from inspector.keys.placing.joined_numbers import in_one_form
 from inspector.keys.placing.kinds import shown
-from inspector.keys.placing.replaced_words import replaced
+from inspector.keys.placing.replaced_words import by_a_letter, replaced
 from inspector.keys.placing.roles import is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path
@@ -102,7 +103,7 @@ def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[lis
         if is_counter(link.source) or link.evidence is Evidence.CHOSEN or _is_by_order(link):
             continue
         if form not in known:
-            pair = _path(link.source, ours is not None), _path(link.target, theirs is not None)
+            pair = in_one_form(_path(link.source, ours is not None), _path(link.target, theirs is not None))
             known[form] = tuple(_added(*pair, around, len(pair[0]) - _is_role_alone(link, *pair), mixed=mixed))
         plain.setdefault(form[1], set()).add(frozenset().union(*(one.words for one in known[form])))
         found += [(link, form[1], one) for one in known[form] if not one.words <= answered]
@@ -219,9 +220,11 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
     order = _other_order(ours, theirs)
     if order is not None:
         yield order
-    other = _above(ours, theirs)
+    other = _above(ours[around:], theirs)
     if other is not None:
         more = frozenset(word for word in said - there if is_telling(word, there))
+        if not more and by_a_letter(*(tuple(path.split(".")) for path in other)):
+            more = frozenset(words_of(other[0]))
         if more:
             yield _Added(other[0], more, other[1])
 

@@ -50,6 +50,7 @@ MOST_DOUBTFUL = 4
 MOST_CHOICES = 6
 _NUMBER = re.compile(r"[0-9]+")
 # layers.-1 is the last of all, or one before layers.0: nothing tells.
+_LETTERED = re.compile(r"(?<![A-Za-z0-9])([0-9]+)[a-z](?=[._])")
 _SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
 
 
@@ -129,7 +130,7 @@ def by_words(
     links: list[tuple[Leaf, Leaf]] = []
     said: set[str] = set()
     related = 0
-    loose = False
+    loose = _counts_with_letters(leaves)
     apart: list[Counterpart] = []
     siblings: list[Counterpart] = []
     doubtful: list[Counterpart] = []
@@ -243,6 +244,16 @@ def _tells(ours: Path, theirs: Path) -> bool:
 
 def _count_with_signs(*sides: Sequence[Leaf]) -> bool:
     return any("-" in leaf.name and _SIGNED.search(leaf.name) for side in sides for leaf in side)
+
+
+def _counts_with_letters(leaves: Sequence[Leaf]) -> bool:
+    """Whether a letter stands behind a number that the file has without one as well: layers.1a beside layers_1."""
+    text = "\n".join([leaf.name for leaf in leaves])
+    if not _LETTERED.search(text):
+        return False
+    names = text.replace("_", ".").split("\n")
+    lettered = {name[: found.end(1)] for name in names if (found := _LETTERED.search(name))}
+    return any(name.startswith(f"{number}.") for number in lettered for name in names)
 
 
 class _Rows:

@@ -27,6 +27,8 @@ _KINDS_OF_LAYERS = frozenset({"mlp", "fc", "conv", "block"})
 LEAST_EXACT = 1 / 3
 # What a layer is, and says nothing of which.
 _OF_LAYERS = frozenset({"fc", "conv", "norm", "block", "proj", "embed", "pointwise", "mlp"})
+# What comes last.
+_LAST = frozenset(words_of("out_head_final_logits_softmax_generator_score"))
 _NUMBER = re.compile(r"[0-9]+")
 _INSIDE = re.compile(r"_[0-9]{1,4}_")
 # What makes no other head of one: a language model's lm_head is another author's head.
@@ -221,10 +223,18 @@ def may_be_left_over(apart: Sequence[Counterpart], pairs: Sequence[Counterpart])
     """
     if not apart:
         return True
+    if _is_table_and_head(apart[0]):
+        return False
     layers = [pair.ours for pair in pairs if not pair.ours.children]
     one = apart[0].ours
     alone = sum(part.bag == one.bag for part in layers) == 1
     return len(apart) == 1 and alone and _LEAST_TOLD * one.size <= sum(part.size for part in layers)
+
+
+def _is_table_and_head(pair: Counterpart) -> bool:
+    """Whether one side has rows to look up where the other has what comes out at last: output and src_embed."""
+    one, other = all_words(pair.ours.path), all_words(pair.theirs.path)
+    return ("embed" in one) is not ("embed" in other) and not _LAST.isdisjoint(one | other)
 
 
 def are_siblings_at_the_top(ours: Path, theirs: Path) -> bool:

@@ -27,6 +27,8 @@ LEAST_ALONE = 2.5
 _MOST_KINDS = 64
 _NUMBER = re.compile(r"[0-9]+")
 _LONGEST_NUMBER = 4
+# Matrices of a gated MLP.
+_GATED = 3
 # A layer with what is beside it, in a Sequential or an adapter.
 _MOST_IN_A_LAYER = 2
 
@@ -207,6 +209,10 @@ class Matcher:
         ends = ends if apart else (min(ends), min(ends))
         readings = _readings([kinds[k] for k in ours], depth, ends[0])
         there = _readings([others[k] for k in theirs], other_depth, ends[1])
+        if _only_counts(readings) and _has_gate(there):
+            readings = [replace(reading, roles=frozenset(), number="") for reading in readings]
+        elif _only_counts(there) and _has_gate(readings):
+            there = [replace(reading, roles=frozenset(), number="") for reading in there]
         table = [
             [relation(readings[i], there[j]) if len(kinds[a]) == len(others[b]) else None for j, b in enumerate(theirs)]
             for i, a in enumerate(ours)
@@ -322,6 +328,16 @@ def _readings(kinds: Sequence[list[Part]], depth: int, end: int) -> list[Reading
         made = [replace(shorter, roles=shorter.roles or whole.roles) for whole, shorter in zip(made, told, strict=True)]
     roles = siblings_roles([_last(parts) for parts in kinds])
     return [replace(r, roles=frozenset({role})) if role else r for r, role in zip(made, roles, strict=True)]
+
+
+def _only_counts(readings: Sequence[Reading]) -> bool:
+    """Whether three names are one word and a number."""
+    return len(readings) == _GATED and len({reading.words for reading in readings}) == 1
+
+
+def _has_gate(readings: Sequence[Reading]) -> bool:
+    """Whether one of them is a gate: of linear1, linear2 and linear3 no convention tells which."""
+    return any("gate" in reading.words for reading in readings)
 
 
 def _common_end(kinds: Sequence[Path]) -> int:

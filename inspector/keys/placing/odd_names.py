@@ -17,6 +17,7 @@ from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.contradictions import LEAST_EXACT
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
+from inspector.keys.placing.joined_numbers import in_one_form
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of
@@ -64,6 +65,7 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
                 ours = "weight"
             pair = _module(link.source, ours, own, known), _module(link.target, theirs, other, known)
             modules.setdefault(pair, []).append(link)
+    modules = _in_one_form(modules)
     exact = sum(ours == theirs for ours, theirs in modules)
     if exact < LEAST_EXACT * len(modules):
         return list(links), []
@@ -96,6 +98,13 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
         answer = questions.ask(_question(word, place, doubted, exact), place=word)
         kept = decide(answer, doubted, kept, held)
     return kept, held
+
+
+def _in_one_form(modules: Mapping[_Pair, list[Link]]) -> dict[_Pair, list[Link]]:
+    made: dict[_Pair, list[Link]] = {}
+    for pair, links in modules.items():
+        made.setdefault(pair if pair[0] == pair[1] else in_one_form(*pair), []).extend(links)
+    return made
 
 
 def _question(word: str, place: str, doubted: Sequence[Link], exact: int) -> Ambiguity:

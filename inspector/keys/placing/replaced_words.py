@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from inspector.keys.placing.synonyms import EMPTY
+from inspector.keys.placing.synonyms import EMPTY, PARTS
 from inspector.keys.placing.tree import Path, numbered
 from inspector.keys.placing.words import (
     all_words,
@@ -18,6 +18,7 @@ from inspector.keys.placing.words import (
     is_spelled_like,
     is_told_beside_others,
     read,
+    words_of,
 )
 
 # A word that says nothing by itself, and all beside the other.
@@ -29,26 +30,35 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
     one only says more, and where their words are known to mean the same. harmless: words that say nothing here."""
     start = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
     left, right = ours[start:], theirs[start:]
+    ends = len(left)
     while left and right and left[-1] == right[-1]:
         left, right = left[:-1], right[:-1]
     if not left or not right:
         return None
     said, there = _words(left), _words(right)
-    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or _by_a_letter(left, right):
+    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or by_a_letter(left, right):
         return _shown(left), _shown(right)
-    if read(left, 0).roles & read(right, 0).roles or read(ours, 0).roles & read(theirs, 0).roles:
+    # What a layer is for says nothing of what stands around it: fc1 of an output, fc1 of a value.
+    whole = ends == len(left)
+    if read(left, 0).roles & read(right, 0).roles or (whole and read(ours, 0).roles & read(theirs, 0).roles):
         return None
-    if is_told_beside_others(left[-1]) or is_told_beside_others(right[-1]):
+    if any(is_told_beside_others(a[-1]) and _is_told_or_counted(b[-1]) for a, b in ((left, right), (right, left))):
         return None  # Meta's w1 and w3
-    own = {x for x in said - _words(theirs) - harmless if not any(is_spelled_like(x, other) for other in there)}
+    # A word that is misspelt is no longer read as the two that it is joined of.
+    known = there | _plain(right)
+    own = {x for x in said - _words(theirs) - harmless if not any(is_spelled_like(x, other) for other in known)}
     foreign = {x for x in there - _words(ours) - harmless if not any(is_spelled_like(x, other) for other in said)}
     if not own or not foreign or are_beside(frozenset(own), frozenset(foreign)):
         return None
     # What whole networks are called says nothing at the top; below it is the name of a part.
-    whole = [all(map(is_no_part, words)) for words in (own, foreign)]
-    if all(whole) or (any(whole) and not start):
+    networks = [all(is_no_part(word) and word not in PARTS for word in words) for words in (own, foreign)]
+    if all(networks) or (any(networks) and not start):
         return None
     return _shown(left), _shown(right)
+
+
+def _is_told_or_counted(segment: str) -> bool:
+    return is_told_beside_others(segment) or all(len(word) == 1 or word == "fc" for word in words_of(segment))
 
 
 def lone_number(ours: Path, theirs: Path, counted: Mapping[tuple[Path, str], set[int]]) -> tuple[str, str] | None:
@@ -76,13 +86,20 @@ def numbers_of(paths: Iterable[Path]) -> dict[tuple[Path, str], set[int]]:
     return found
 
 
-def _by_a_letter(left: Path, right: Path) -> bool:
-    """rel_pos_h and rel_pos_w, lora_A and lora_B: all else is said alike, in the same places."""
+def by_a_letter(left: Path, right: Path) -> bool:
+    """rel_pos_h and rel_pos_w, lora_A and lora_B, c0 and h0: all else is said alike, in the same places."""
     one, other = (list(chain.from_iterable(map(_pieces, path))) for path in (left, right))
-    apart = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
-    return len(one) == len(other) > len(apart) > 0 and all(
-        len(text) == 1 and text.isalpha() for pair in apart for text in pair
+    apart = [_without_number(*pair) for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
+    return (
+        len(one) == len(other)
+        and bool(apart)
+        and all(len(text) == 1 and text.isalpha() for pair in apart for text in pair)
     )
+
+
+def _without_number(one: str, other: str) -> tuple[str, str]:
+    """What stands before the number that both end in."""
+    return (one[:1], other[:1]) if one[1:] == other[1:] and one[1:].isdecimal() else (one, other)
 
 
 def _pieces(segment: str) -> list[str]:

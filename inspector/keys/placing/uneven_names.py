@@ -46,11 +46,14 @@ def settle_uneven_names(links: Sequence[Link], questions: Questions) -> tuple[li
         rows.setdefault((place, role or ""), {}).setdefault(known[form, role], []).append(link)
     answered = answered_words(questions)
     doubted: dict[frozenset[str], list[Link]] = {}
-    for row in rows.values():
+    for (place, role), row in rows.items():
         counts = Counter({words: len(found) for words, found in row.items()})
         (usual, _), *others = counts.most_common()
+        # Where the others are called as in the target, a word of a network or a kind of layer tells one apart, too.
+        strict = bool(others) and usual == _words((place.rpartition(".")[0] if role else place).replace(".N", ""))
         for words, _ in others:
-            own = frozenset(word for word in words - usual if is_telling(word, usual))
+            more = words - usual
+            own = more if strict and usual - words else frozenset(word for word in more if is_telling(word, usual))
             if own - answered:
                 doubted.setdefault(own, []).extend(x for x in row[words] if x.evidence is not Evidence.CHOSEN)
     kept: list[Link] = list(links)

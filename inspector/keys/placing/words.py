@@ -119,18 +119,19 @@ def _parted(word: str) -> tuple[str, ...]:
 
 # A level called q1 that holds layers is one of reinforcement learning's two critics; a layer of that name is a query.
 _CRITIC = re.compile(r"q(f|_?net)?_?[0-9]")
+_CRITIC_LEVEL = ("critic",)
 
 
 def all_words(path: Path) -> frozenset[str]:
     """The words of all levels."""
     found: set[str] = set()
-    for at, segment in enumerate(path, 1):
-        found.update(_words_of_level(segment, is_last=at == len(path)))
+    for at, segment in enumerate(path):
+        found.update(_CRITIC_LEVEL if segment[:1] == "q" and _is_critic(path, at) else words_of(segment))
     return frozenset(found)
 
 
-def _words_of_level(segment: str, *, is_last: bool) -> tuple[str, ...]:
-    return ("critic",) if not is_last and segment[:1] == "q" and _CRITIC.fullmatch(segment) else words_of(segment)
+def _is_critic(path: Path, at: int) -> bool:
+    return at < len(path) - 1 and _CRITIC.fullmatch(path[at]) is not None
 
 
 def _squashed(segment: str) -> str:
@@ -151,7 +152,7 @@ def read(path: Path, below: int) -> Reading:
     words: frozenset[str] = frozenset()
     above: list[str] = []
     for at in range(len(path) - 1, below - 1, -1):
-        own = frozenset(_words_of_level(path[at], is_last=at == len(path) - 1)) - EMPTY
+        own = frozenset(_CRITIC_LEVEL if path[at][:1] == "q" and _is_critic(path, at) else words_of(path[at])) - EMPTY
         if own and not words:
             words = own
         else:
@@ -298,14 +299,19 @@ def is_no_part(word: str) -> bool:
 
 
 def is_spelled_like(one: str, other: str) -> bool:
-    """Whether two words are one with a letter more, less or another, or cut short: mutihead, adv for advantage."""
+    """Whether two words are one with a letter more, less or another, two exchanged, or cut short: mutihead, multihaed,
+    adv for advantage."""
     short, long = sorted((one, other), key=len)
     if _cut(one, other):
         return True
     if len(short) < _LONG_ENOUGH or len(long) - len(short) > 1:
         return False
     at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    return short[at:] == long[at + 1 :] or (len(short) == len(long) and short[at + 1 :] == long[at + 1 :])
+    if len(short) < len(long):
+        return short[at:] == long[at + 1 :]
+    # One letter is another, or two have changed places.
+    turned = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
+    return short[at + 1 :] == long[at + 1 :] or turned
 
 
 def is_another_part(ours: Path, theirs: Path) -> bool:
