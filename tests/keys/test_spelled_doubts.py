@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.keys.diagnose import diagnose
-from inspector.keys.placing.joined_numbers import in_one_form
+from inspector.keys.placing.joined_levels import in_one_form
 
 
 def layers(*names, shape=(8, 8)):

@@ -21,7 +21,7 @@ from inspector.checkpoint.name_forms import shared_levels, substituted
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
-from inspector.keys.placing.joined_numbers import in_one_form
+from inspector.keys.placing.joined_levels import in_one_form
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import by_a_letter, replaced
 from inspector.keys.placing.roles import is_counter, roles_of

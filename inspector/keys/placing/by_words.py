@@ -50,7 +50,8 @@ MOST_DOUBTFUL = 4
 MOST_CHOICES = 6
 _NUMBER = re.compile(r"[0-9]+")
 # layers.-1 is the last of all, or one before layers.0: nothing tells.
-_LETTERED = re.compile(r"(?<![A-Za-z0-9])([0-9]+)[a-z](?=[._])")
+_LETTERED = re.compile(r"(?<![0-9])(?![123]d)([0-9]+)[a-z](?=[._/])")
+_JOINED = re.compile(r"(?<=[A-Za-z])_?(?=[0-9])")
 _SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
 
 
@@ -251,7 +252,7 @@ def _counts_with_letters(leaves: Sequence[Leaf]) -> bool:
     text = "\n".join([leaf.name for leaf in leaves])
     if not _LETTERED.search(text):
         return False
-    names = text.replace("_", ".").split("\n")
+    names = _JOINED.sub(".", text.replace("/", ".")).split("\n")
     lettered = {name[: found.end(1)] for name in names if (found := _LETTERED.search(name))}
     return any(name.startswith(f"{number}.") for number in lettered for name in names)
 

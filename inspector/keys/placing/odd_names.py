@@ -17,7 +17,7 @@ from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
 from inspector.keys.placing.contradictions import LEAST_EXACT
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
-from inspector.keys.placing.joined_numbers import in_one_form
+from inspector.keys.placing.joined_levels import in_one_form
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import lone_number, numbers_of, replaced
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of

@@ -6,6 +6,7 @@ unless both words mean the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
@@ -21,6 +22,8 @@ from inspector.keys.placing.words import (
     words_of,
 )
 
+# Where a word begins with a capital.
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # A word that says nothing by itself, and all beside the other.
 _SELF, _CROSS = "self", "cross"
 
@@ -103,7 +106,7 @@ def _without_number(one: str, other: str) -> tuple[str, str]:
 
 
 def _pieces(segment: str) -> list[str]:
-    return segment.lower().split("_")
+    return _HUMP.sub("_", segment).lower().split("_")
 
 
 def _words(path: Path) -> frozenset[str]:

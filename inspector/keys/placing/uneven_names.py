@@ -53,7 +53,8 @@ def settle_uneven_names(links: Sequence[Link], questions: Questions) -> tuple[li
         strict = bool(others) and usual == _words((place.rpartition(".")[0] if role else place).replace(".N", ""))
         for words, _ in others:
             more = words - usual
-            own = more if strict and usual - words else frozenset(word for word in more if is_telling(word, usual))
+            other = strict and (usual - words or _numbers(row[words]) < _numbers(row[usual]))
+            own = more if other else frozenset(word for word in more if is_telling(word, usual))
             if own - answered:
                 doubted.setdefault(own, []).extend(x for x in row[words] if x.evidence is not Evidence.CHOSEN)
     kept: list[Link] = list(links)
@@ -63,6 +64,10 @@ def settle_uneven_names(links: Sequence[Link], questions: Questions) -> tuple[li
             word = "_".join(sorted(own))
             kept = decide(questions.ask(_question(word, group), place=word), group, kept, held)
     return kept, held
+
+
+def _numbers(links: Sequence[Link]) -> int:
+    return len(_NUMBER.findall(links[0].source.name))
 
 
 def _question(word: str, doubted: Sequence[Link]) -> Ambiguity:

@@ -1,5 +1,5 @@
-"""Names whose numbers are joined to a word on one side (`units_0.fc`) and a level of their own on the other
-(`units.0.fc`), brought to one form before words are compared."""
+"""Names that join to one level what the other side has as several (`units_0.fc` and `units.0.fc`, `width_fc1` and
+`height.fc1`), brought to one form before words are compared."""
 
 from __future__ import annotations
 
@@ -11,16 +11,33 @@ _JOINED = re.compile(r"(.*[A-Za-z])[_-]?([0-9]{1,4})")
 
 
 def in_one_form(ours: Path, theirs: Path) -> tuple[Path, Path]:
-    """Both names, each with the numbers parted that the other has as levels of their own; words are parted by _."""
+    """Both names, each with the levels parted that the other has apart; words are parted by _."""
     # Asked of each module of thousands.
-    more = sum(map(str.isdecimal, theirs)) - sum(map(str.isdecimal, ours))
     text = ".".join((*ours, *theirs))
     if "-" in text:
         path = tuple(text.replace("-", "_").split("."))
         ours, theirs = path[: len(ours)], path[len(ours) :]
+    if len(ours) < len(theirs):
+        ours = _parted_by(ours, theirs)
+    elif len(theirs) < len(ours):
+        theirs = _parted_by(theirs, ours)
+    more = sum(map(str.isdecimal, theirs)) - sum(map(str.isdecimal, ours))
     if not more:
         return ours, theirs
     return (_parted(ours, theirs, more), theirs) if more > 0 else (ours, _parted(theirs, ours, -more))
+
+
+def _parted_by(path: Path, other: Path) -> Path:
+    """The last level parted at the underscores where the other's last levels end it: width_fc1 by height.fc1."""
+    if not path:
+        return path
+    first, found = path[-1], list[str]()
+    for segment in reversed(other):
+        if not first.endswith(f"_{segment}"):
+            break
+        first = first[: -len(segment) - 1]
+        found.insert(0, segment)
+    return (*path[:-1], first, *found) if first else path
 
 
 def _parted(path: Path, other: Path, more: int) -> Path:
