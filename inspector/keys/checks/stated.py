@@ -14,7 +14,7 @@ from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.report import Ambiguity
 
 WEIGHTS, OTHER = "weights", "other-numbers"
-# A sentence, and not a log, a licence or a configuration.
+# A sentence, and not a log, a licence or a configuration; readers cut a longer one to so many characters.
 _LONGEST = 200
 _MOST_ENTRIES = 1000
 _TRUE = frozenset({"true", "yes", "1"})
@@ -78,7 +78,7 @@ def _asked(context: Context) -> str:
 def _stated(context: Context) -> str:
     """The first words of the file that say that its numbers are others than the weights, "" for none."""
     for key, text in context.checkpoint.own_metadata[:_MOST_ENTRIES]:
-        if len(key) <= _LONGEST and len(text) <= _LONGEST and _says_so(key, text.strip()):
+        if len(key) < _LONGEST and len(text) < _LONGEST and _says_so(key, text.strip()):
             return f'Beside the tensors the file says "{key}: {text.strip()}", which is not said of weights.'
     return ""
 
