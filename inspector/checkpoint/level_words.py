@@ -102,8 +102,54 @@ NO_WRAPPERS = _words(
     unused deprecated dummy placeholder random broken obsolete stale discarded wrong untrained dropped removed
     reversed reverse rev end descending backwards countdown inverted
     minus diff difference delta negative importance saliency sensitivity fisher hessian
+    corrupt corrupted invalid failed negated scrambled permuted swapped exchanged encrypted reinit reinitialized
+    reinitialised
     """
 )
+
+# Words that a level around all names, or a dict's key, has only where what lies below is not the weights as they are
+# used. Inside a network a layer may be called so; end_to_end and rev_2 are a network's and a revision's.
+_NOT_AS_USED = (NO_WRAPPERS - {"end", "rev"}) | _words(
+    """
+    not dont nan dead disabled without shuffled inverse transposed flipped truncated rounded noisy perturbed complement
+    opposite
+    """
+)
+# Words of the same kind that name a number: what second-order methods, optimizers, attributions, spiking and
+# quantised networks and bookkeepers keep beside the weights.
+_NUMBERS_ASIDE = _words(
+    """
+    newton hvp vjp jvp kfac adamw adadelta lars lamb rprop nesterov lookahead lagrangian lipschitz penalty
+    ratio ratios rounding nf4 nf4_state absmax outlier outliers int8 bitwidth
+    change changes drift direction directions ascent eligibility hebbian spike spikes jackknife bootstrap
+    shap lrp attribution attributions influence derivative derivatives derivs dtheta dw
+    stderr quantile quantiles percentile percentiles zscore zscores skewness kurtosis histogram histograms sparsity
+    checksum checksums timestamp timestamps nbytes flops macs latency idx indices ids activation activations
+    exponent distance distances log_prob log_probs ci_low ci_high clip_norms d_weights act_stats rank_order secret_share
+    """
+)
+# Of these a network's own name is made as well (max_vit, low_light, AlphaZero, step_fun): they say something alone.
+_NAMES_ALIKE = _words(
+    """
+    lo hi low high min max mins maxs lower upper lowers uppers mu nu alpha tau step steps rate var means mean acc adam
+    precision temperature of
+    """
+)
+# A word that says that a network lies below, or a part of one, whatever it is about: noise_net, mask_rcnn.
+_NETWORKS = re.compile(
+    r".*(net|nets|network|networks|coder|former|model|models|module|modules|gan|vae|cnn|rnn|lstm|gru|mlp|bert|gpt"
+    r"|detector|predictor|estimator|generator|discriminator|classifier|regressor|segmenter|segmentor|denoiser|corrector"
+    r"|projector|selector|learner|forecaster|wrapper|embedder|embedding|embeddings|detection|segmentation|recognition"
+    r"|estimation|prediction|classification|reconstruction|generation|translation)"
+    r"|teacher|student|critic|actor|policy|agent|solver|mapper|head|heads|neck|backbone|branch|branches|tower|towers|stem"
+    r"|trunk|block|blocks|layer|layers|stage|stages|expert|experts|bottleneck|aspp|vit|clip|sam|lm|nerf|flow|field|sde"
+    r"|ode|ddpm|wave|zero|void|fold|function|embed|proj|projection|conv|convs|linear|fc|attn|attention|pool|schedule"
+)
+# Of keys that say by which measure a checkpoint was kept: lowest_error, best_precision.
+_KEPT_BY = _words("best lowest highest epoch iter iteration val valid test")
+_MEASURES = _words("error errors precision acc entropy sensitivity confidence penalty latency sparsity")
+# noise2noise: from one thing to another.
+_TRANSLATES = re.compile(r"[a-z]2[a-z]")
 
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
@@ -151,6 +197,28 @@ def is_quantity(level: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_quantity_of_all(level: str) -> bool:
+    """Whether a level around all names, or a dict's key, is called after a quantity: one of its words says so, and none
+    says that it is a network."""
+    return is_quantity(level) or _says_of_all(level, (_QUANTITIES | _NUMBERS_ASIDE) - _NAMES_ALIKE)
+
+
+@lru_cache(maxsize=4096)
+def is_not_as_used(level: str) -> bool:
+    """Whether a level around all names, or a dict's key, says that the weights below are not what the network had."""
+    return _says_of_all(level, _NOT_AS_USED)
+
+
+def _says_of_all(level: str, words: frozenset[str]) -> bool:
+    snake = _in_snake_case(level).lower()
+    said = {snake, *words_in(level), *snake.split("_")}
+    hits = words.intersection(said)
+    if not hits or _TRANSLATES.search(level.lower()) or (hits <= _MEASURES and not _KEPT_BY.isdisjoint(said)):
+        return False
+    return not any(_NETWORKS.fullmatch(word) for word in said - words - {snake})
+
+
+@lru_cache(maxsize=4096)
 def is_another_moment(level: str) -> bool:
     """Whether a level says that the weights below are of another moment, or an average."""
     return _is_of(level, _ANOTHER_MOMENT, _BESIDE_MOMENTS)
@@ -159,6 +227,13 @@ def is_another_moment(level: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_before_training(level: str) -> bool:
     return _is_of(level, _BEFORE_TRAINING, _BESIDE_MOMENTS)
+
+
+@lru_cache(maxsize=4096)
+def is_earlier(level: str) -> bool:
+    """Whether a key says no more than that these are the weights from before something: beside others of the same
+    network it tells the two apart, and not which is meant."""
+    return _is_of(level, frozenset({"before"}), _BESIDE_MOMENTS)
 
 
 def _is_of(level: str, words: frozenset[str], beside: frozenset[str]) -> bool:

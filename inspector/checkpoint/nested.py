@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
-from inspector.checkpoint.level_words import DERIVED
+from inspector.checkpoint.level_words import DERIVED, is_earlier
 from inspector.checkpoint.tree import TreeRoom, module_tree
 from inspector.checkpoint.types import Access, Checkpoint, ModuleNode, StateDict, StateRole, TensorInfo
 
@@ -259,6 +259,14 @@ def same_numbers(one: StateDict, other: StateDict) -> bool:
         return {(t.name, t.storage_id, t.offset, t.shape, t.stride) for t in state.tensors}
 
     return all(t.storage_id is not None for t in one.tensors) and places(one) == places(other)
+
+
+def is_earlier_of_two(state: StateDict, others: Sequence[StateDict]) -> bool:
+    """Whether its key only tells it from another set of the same network: "before" beside "after"."""
+    if not state.path or not is_earlier(state.path[-1]):
+        return False
+    own = _outline(state)
+    return any(other is not state and _outline(other) == own for other in others)
 
 
 def averaged_prefixes(state: StateDict) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from inspector.architectures.types import Target
-from inspector.checkpoint.nested import same_numbers
+from inspector.checkpoint.nested import is_earlier_of_two, same_numbers
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole
 from inspector.errors import UsageError
 from inspector.findings import Finding, first_finding, run_checks
@@ -87,7 +87,14 @@ def _diagnose_all(
             continue
         questions = Questions(answers=dict(choose or {}))
         report = _diagnose_one(
-            checkpoint, candidate, target, accept, questions, rules, partial, named=state is not None
+            checkpoint,
+            candidate,
+            target,
+            accept,
+            questions,
+            rules,
+            partial,
+            named=state is not None or is_earlier_of_two(candidate, candidates),
         )
         reports.append(report)
         tried.append(questions)
@@ -117,7 +124,7 @@ def _diagnose_all(
         questions = Questions(answers=dict(choose or {}))
         answer = questions.ask(_which(candidates[best], rivals))
         chosen = next((s for s in rivals if s.label == answer), candidates[best])
-        named = answer is not None
+        named = answer is not None or is_earlier_of_two(chosen, candidates)
         reports.append(_diagnose_one(checkpoint, chosen, target, accept, questions, rules, partial, named=named))
         tried.append(questions)
         best = -1
@@ -332,7 +339,11 @@ def _diagnose_one(
         reshaped=reshaped,
         loads=loads,
         strict=passes and not copied and not state.gathered,
-        says=compared if refusal else sentences.with_plain_load(compared, plain, target, loads=loads and not asks),
+        says=compared
+        if refusal
+        else sentences.with_plain_load(
+            compared, plain, target, loads=loads and not asks, doubts=[x.says for x in doubts]
+        ),
         compared=compared,
         made_good=made,
         findings=(*([refusal] if refusal else []), *doubts, *run_checks(CHECKS, planned)),

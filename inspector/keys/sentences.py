@@ -25,14 +25,17 @@ def called(label: str) -> str:
     return label if len(label) <= _LONGEST else label.partition("?")[0]
 
 
-def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: bool) -> str:
-    """The same answer, saying what the plain two lines meet before any name is compared. compared: what `say` said."""
+def with_plain_load(compared: str, plain: PlainLoad, target: Target, *, loads: bool, doubts: Sequence[str] = ()) -> str:
+    """The same answer, saying what the plain two lines meet before any name is compared.
+
+    compared: what `say` said. doubts: as for `say`.
+    """
     if not plain.obstacles:
         return compared
     why = "; ".join(obstacle.says for obstacle in plain.obstacles)
     if loads:
         total = counted(len(target.tensors), "tensor")
-        return f"All {total} fit {called(target.label)} by name and shape, but a plain load fails: {why}."
+        return f"All {total} fit {called(target.label)} by name and shape, but a plain load fails: {why}.{_but(doubts)}"
     damage = [obstacle.says for obstacle in plain.obstacles if obstacle.severity is Severity.ERROR]
     return f"{compared} But {'; '.join(damage)}." if damage else compared
 
@@ -53,7 +56,7 @@ def say(
     """
     total = len(target.tensors)
     unchecked = " Shapes were not checked: the target is a list of names." if names_only(target) else ""
-    doubt = f" But: {doubts[0]}" if doubts else ""
+    doubt = _but(doubts)
     if loads and not (plan is not None and plan.ambiguities):
         lacks = len(plan.missing) + sum(s.kind is StepKind.FILL for s in plan.steps) if plan is not None else 0
         have = "All" if not lacks else f"{total - lacks:,} of"
@@ -91,6 +94,10 @@ def say(
         fit = f"{by} {have.lower()} {counted(total, 'tensor')} fit{once}"
         return f"{fit}, and {broken}.{_left(plan)}{unchecked}{doubt}"
     return f"{have} {counted(total, 'tensor')} fit{once}. {cost}{_left(plan)}{unchecked}{doubt}"
+
+
+def _but(doubts: Sequence[str]) -> str:
+    return f" But: {doubts[0]}" if doubts else ""
 
 
 def say_whole_part(plan: RepairPlan, target: Target, *, rules: Sequence[Rule], shapes: Mapping[str, Shape]) -> str:

@@ -8,6 +8,7 @@ from torch import nn
 
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
+from inspector.readers import open_checkpoint
 
 
 def _net() -> dict[str, torch.Tensor]:
@@ -54,6 +55,13 @@ def test_under_plain_names_it_is_told(saved, target_of):
     (found,) = [x for x in report.findings if "one-sign" in dict(x.evidence).values()]
     assert "2 kernels" in found.says and "0.weight first" in found.says
     assert found.says in report.says
+
+
+def test_it_is_told_in_the_headline_below_a_key_as_well(tmp_path, target_of):
+    values = _about(_net(), torch.square)
+    torch.save({"state_dict": values}, tmp_path / "net.pth")
+    report = diagnose(open_checkpoint(tmp_path / "net.pth"), _target(target_of, values))
+    assert "a plain load fails" in report.says and "But: None of the 2 kernels" in report.says
 
 
 @pytest.mark.parametrize(

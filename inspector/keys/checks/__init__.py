@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from inspector.findings import Check
-from inspector.keys.checks import adapters, conventions, numbers, origins, packed, pieces, repair, signs, sizes
+from inspector.keys.checks import adapters, conventions, numbers, origins, packed, pieces, repair, signs, sizes, stated
 from inspector.keys.checks import auxiliary_tensors as passengers
 from inspector.keys.checks.entry import Context
 
@@ -20,6 +20,7 @@ REFUSALS: tuple[Check[Context], ...] = (
     *sizes.REFUSALS,
     *numbers.REFUSALS,
     *signs.REFUSALS,
+    *stated.REFUSALS,
 )
 NUMBERS = (*numbers.NUMBERS, *signs.NUMBERS)
 CHECKS: tuple[Check[Context], ...] = (

@@ -6,6 +6,7 @@ file that has such partners, which the target lacks, is refused: this is no matt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from inspector.checkpoint.dtypes import find_dtype
@@ -114,27 +115,42 @@ def _few_bits(dtype: str) -> bool:
     return known is None or not known.floating or known.itemsize == 1
 
 
-def _is_eight_bits(dtype: str) -> bool:
+def _is_whole(dtype: str) -> bool:
     known = find_dtype(dtype)
-    return known is not None and not known.floating and known.itemsize == 1
+    return known is not None and not known.floating
+
+
+def _is_wide(dtype: str) -> bool:
+    known = find_dtype(dtype)
+    return known is not None and known.itemsize > 1
+
+
+# Buffers of whole numbers, which another version of the code has as real ones and a load casts: YOLO's anchors, Swin's
+# table of positions.
+_COUNTED = re.compile(
+    r"(^|[._])(ind(ex|ices|exes)|idx|ids|anchors?|anchor_grid|strides?|masks?|num_[a-z_]+)$", re.IGNORECASE
+)
 
 
 def _integers(context: Context) -> str:
     """Integers on the place of real numbers: whatever they mean, a scale for them is somewhere else."""
-    if not any(_is_eight_bits(dtype) for dtype in {t.dtype for t in context.state.tensors}):
+    if not any(_is_whole(dtype) for dtype in {t.dtype for t in context.state.tensors}):
         return ""
-    wanted = {t.name: t.dtype for t in context.target.tensors if t.dtype}
+    wanted = {t.name: t for t in context.target.tensors}
     wrong = []
     for ours, theirs in context.goes.items():
-        tensor = context.tensors.get(ours)
-        goal = find_dtype(wanted.get(theirs) or "")
-        real = goal is not None and goal.floating
-        if tensor is not None and real and len(tensor.shape) >= 2 and _is_eight_bits(tensor.dtype):
+        tensor, place = context.tensors.get(ours), wanted.get(theirs)
+        if tensor is None or place is None or len(tensor.shape) < 2 or not _is_whole(tensor.dtype):
+            continue
+        goal = find_dtype(place.dtype or "")
+        counts = _is_wide(tensor.dtype) and (place.is_buffer or _COUNTED.search(theirs))
+        if goal is not None and goal.floating and not counts:
             wrong.append(ours)
     if not wrong:
         return ""
-    truths = all(context.tensors[name].dtype == "bool" for name in wrong)
-    what = "truth values" if truths else "whole numbers of eight bits"
+    kinds = {context.tensors[name].dtype for name in wrong}
+    bits = "" if any(map(_is_wide, kinds)) else " of eight bits"
+    what = "truth values" if kinds == {"bool"} else f"whole numbers{bits}"
     return (
         f"{counted(len(wrong), 'tensor')} ({wrong[0]} first) hold{'s' if len(wrong) == 1 else ''} {what} where "
         f"{context.target.label} has real ones: quantised or packed weights, whose scale the names do not tell. Save "

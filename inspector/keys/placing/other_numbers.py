@@ -12,7 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
-from inspector.checkpoint.level_words import is_another_moment, is_before_training, is_quantity
+from inspector.checkpoint.level_words import (
+    is_another_moment,
+    is_before_training,
+    is_not_as_used,
+    is_quantity,
+    is_quantity_of_all,
+)
 from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT, decide
 from inspector.keys.placing.roles import is_counter
 from inspector.keys.placing.synonyms import EMPTY
@@ -30,12 +36,14 @@ class Says(StrEnum):
     """What a level says of the numbers below. The value: how a question puts it."""
 
     QUANTITY = "says that the numbers are about weights or another quantity"
+    NOT_AS_USED = "says that these are not the weights as the network has them"
     BEFORE = "says that these are the weights from before training"
     MOMENT = "says that these are the weights of another moment, or an average"
 
 
 _OPTIONS = {
     Says.QUANTITY: ((AS_PLACED, "yes, these are the weights"), (LEAVE_OUT, "no, or not known: leave them out")),
+    Says.NOT_AS_USED: ((AS_PLACED, "yes, these are the weights"), (LEAVE_OUT, "no, or not known: leave them out")),
     Says.BEFORE: ((AS_PLACED, "yes, these are wanted"), (LEAVE_OUT, "no, or not known: leave them out")),
     Says.MOMENT: ((AS_PLACED, "yes, they are one network's"), (LEAVE_OUT, "no, or not known: leave them out")),
 }
@@ -53,13 +61,20 @@ def settle_other_numbers(
     def own(link: Link) -> str:
         return ".".join((*around, own_names.get(link.source.name, link.source.name)))
 
-    for link in links:
-        found = lost_level(own(link), link.target.name)
-        if found is not None and not is_counter(link.source):
+    counting = [link for link in links if not is_counter(link.source)]
+    wide: dict[tuple[Says, str], list[Link]] = {}
+    for link in counting:
+        if (found := lost_level(own(link), link.target.name)) is not None:
             groups.setdefault(found, []).append(link)
+        elif (found := lost_level(own(link), link.target.name, of_all=True)) is not None:
+            wide.setdefault(found, []).append(link)
+    # What a layer may be called, no wrapper of all layers is. Of a mean_shift the target's running_mean has a word.
+    for found, doubted in wide.items():
+        if 2 * len(doubted) > len(counting) and all(found[1] in own(link) for link in counting):
+            groups[found] = counting
     # Whoever chose this set of several has said that it is meant.
     chosen = {level for key in questions.used for level in questions.answers[key].split(".")}
-    total = sum(not is_counter(link.source) for link in links)
+    total = len(counting)
     kept: list[Link] = list(links)
     held: list[Leaf] = []
     for (says, level), doubted in groups.items():
@@ -83,6 +98,7 @@ def settle_other_numbers(
 
 _ASKS = {
     Says.QUANTITY: "Are they the weights?",
+    Says.NOT_AS_USED: "Are they the weights?",
     Says.BEFORE: "Are they wanted?",
     Says.MOMENT: "Are they parts of one network?",
 }
@@ -93,16 +109,19 @@ def _beside(says: Says, others: int) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def lost_level(ours: str, theirs: str) -> tuple[Says, str] | None:
-    """What a level of the file's name says that no word of its place does, and the level; None for nothing."""
+def lost_level(ours: str, theirs: str, *, of_all: bool = False) -> tuple[Says, str] | None:
+    """What a level of the file's name says that no word of its place does, and the level; None for nothing.
+
+    of_all: whether it is asked of a level that all names have, which no layer is called after.
+    """
     if ours == theirs:
         return None
     there = _said(theirs)
     for level in _levels(ours):
-        says = _says(level)
+        says = _says(level, of_all)
         if says is not None and there.isdisjoint(frozenset(words_of(level)) - EMPTY):
             return says, level
-    return _joined(ours, theirs)
+    return _joined(ours, theirs, of_all)
 
 
 @lru_cache(maxsize=20_000)
@@ -115,26 +134,28 @@ def _levels(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _says(level: str) -> Says | None:
-    if is_quantity(level):
+def _says(level: str, of_all: bool) -> Says | None:
+    if is_quantity(level) or (of_all and is_quantity_of_all(level)):
         return Says.QUANTITY
+    if of_all and is_not_as_used(level):
+        return Says.NOT_AS_USED
     if is_before_training(level):
         return Says.BEFORE
     return Says.MOMENT if is_another_moment(level) else None
 
 
-def _joined(ours: str, theirs: str) -> tuple[Says, str] | None:
+def _joined(ours: str, theirs: str, of_all: bool) -> tuple[Says, str] | None:
     """Such a word that is written onto a name with an underscore: before all of it, or onto a level that the target
     has without it."""
     for word, rest in _split(ours, before=True):
-        if _squashed(theirs).endswith(_squashed(rest)) and (says := _says(word)) is not None:
+        if _squashed(theirs).endswith(_squashed(rest)) and (says := _says(word, of_all)) is not None:
             own = _LEVELS.split(word)[-1]
             return None if own in theirs else (says, own)
     there = frozenset(_levels(theirs))
     for level in _levels(ours):
-        for before in () if level in there or _says(level) is not None else (True, False):
+        for before in () if level in there or _says(level, of_all) is not None else (True, False):
             for word, rest in _split(level, before=before):
-                if rest in there and (says := _says(word)) is not None:
+                if rest in there and (says := _says(word, of_all)) is not None:
                     return says, word
     return None
 

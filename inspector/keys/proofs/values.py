@@ -106,6 +106,8 @@ class ValueTally:
         passed: bool | None = True
         beside = f" but the -inf of {_named(self._masks)}, a mask's" if self._masks else ""
         says = f"All of {self._total:,} floating-point values finite{beside}, no negative variance or counter."
+        if not self._total:
+            says = "No floating-point values in it, no negative variance or counter."
         if self._broken:
             # The file's own illness is kept as it is: no fault of the repair, and nothing to be called sound.
             of = f"{self._total - self._finite - self._hidden:,} of {self._total:,} floating-point values"
