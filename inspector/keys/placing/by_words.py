@@ -16,26 +16,31 @@ from dataclasses import dataclass, replace
 
 from inspector.checkpoint.level_words import tells_about
 from inspector.keys.placing.contradictions import (
-    against_definition,
     are_siblings_at_the_top,
-    counts_another_way,
-    counts_from_another,
-    counts_inside_from_another,
-    crossed,
-    exchanges_numbers,
     half_bare,
     in_the_targets_words,
     is_bare,
     left_over,
     may_be_left_over,
-    monotone,
-    numbered_end,
     reads_two_ways,
     replaces_a_word,
-    runs_against,
     says_another,
 )
 from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
+from inspector.keys.placing.miscounted import (
+    Rows,
+    against_definition,
+    count_with_signs,
+    counts_another_way,
+    counts_from_another,
+    counts_from_the_start,
+    counts_inside_from_another,
+    counts_with_letters,
+    crossed,
+    exchanges_numbers,
+    monotone,
+    runs_against,
+)
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
 from inspector.keys.placing.tree import Leaf, Path
 from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
@@ -49,10 +54,6 @@ MOST_DOUBTFUL = 4
 # Of three modules there are six orders; more are no question for anybody.
 MOST_CHOICES = 6
 _NUMBER = re.compile(r"[0-9]+")
-# layers.-1 is the last of all, or one before layers.0: nothing tells.
-_LETTERED = re.compile(r"(?<![0-9])(?![123]d)([0-9]+)[a-z](?=[._/])")
-_JOINED = re.compile(r"(?<=[A-Za-z])_?(?=[0-9])")
-_SIGNED = re.compile(r"(?<![A-Za-z0-9])-[0-9]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def by_words(
 
     computed: last names of buffers.
     """
-    if not _share_words(leaves, places) or _count_with_signs(leaves, places):
+    if not _share_words(leaves, places) or count_with_signs(leaves, places):
         return None
     ours, theirs = grow_parts(leaves, computed), grow_parts(places, computed)
     if not ours.size or not theirs.size:
@@ -131,7 +132,7 @@ def by_words(
     links: list[tuple[Leaf, Leaf]] = []
     said: set[str] = set()
     related = 0
-    loose = _counts_with_letters(leaves)
+    loose = counts_with_letters(leaves)
     apart: list[Counterpart] = []
     siblings: list[Counterpart] = []
     doubtful: list[Counterpart] = []
@@ -187,7 +188,7 @@ def by_words(
     rest_theirs = sum(p.size for p in found.theirs) - sum(b.size for _, b, _ in resized)
     # What is only a part may be of another network: its words are no proof.
     loose = loose or bool(rest_ours or rest_theirs)
-    rows = _Rows(ours), _Rows(theirs)
+    rows = Rows(ours), Rows(theirs)
     unsure = ""
     # What stands above all of it is never compared by itself.
     if is_another_part(*roots):
@@ -195,7 +196,7 @@ def by_words(
     elif (
         counts_from_another(found.pairs)
         or counts_inside_from_another(found.pairs)
-        or not all(_counts(pair, *rows) for pair in found.pairs)
+        or not all(counts_from_the_start(pair, *rows) for pair in found.pairs)
     ):
         unsure = "the numbers of some of these begin elsewhere in the file than in the target"
     contradicted = (
@@ -241,60 +242,6 @@ def _tells(ours: Path, theirs: Path) -> bool:
     there = [set(words_of(level)) for level in theirs]
     kept = [x for x in ours if not (said := set(words_of(x))) or not any(said <= other for other in there)]
     return tells_about(kept, theirs)
-
-
-def _count_with_signs(*sides: Sequence[Leaf]) -> bool:
-    return any("-" in leaf.name and _SIGNED.search(leaf.name) for side in sides for leaf in side)
-
-
-def _counts_with_letters(leaves: Sequence[Leaf]) -> bool:
-    """Whether a letter stands behind a number that the file has without one as well: layers.1a beside layers_1."""
-    text = "\n".join([leaf.name for leaf in leaves])
-    if not _LETTERED.search(text):
-        return False
-    names = _JOINED.sub(".", text.replace("/", ".")).split("\n")
-    lettered = {name[: found.end(1)] for name in names if (found := _LETTERED.search(name))}
-    return any(name.startswith(f"{number}.") for number in lettered for name in names)
-
-
-class _Rows:
-    """The rows of counted modules of one side, each looked at once."""
-
-    def __init__(self, root: Part) -> None:
-        self._root = root
-        self._known: dict[tuple[Path, str], tuple[list[int], bool]] = {}
-
-    def of(self, above: Path, stem: str) -> tuple[list[int], bool]:
-        """The numbers of a row, and whether no two of it hold the same."""
-        if (above, stem) not in self._known:
-            node = self._root
-            for segment in above:
-                node = node.children[segment]
-            found = {s: n[1] for s in node.children if (n := numbered_end(s)) and n[0] == stem}
-            bags = {node.children[s].bag for s in found}
-            self._known[above, stem] = sorted(found.values()), 1 < len(bags) == len(found)
-        return self._known[above, stem]
-
-
-def _counts(pair: Counterpart, ours: _Rows, theirs: _Rows) -> bool:
-    """Whether a block that has another number is one of a row that is counted from 0 or 1 without a gap.
-
-    Else it may be one of some blocks of a deeper network, unless no two of the row hold the same: what each of them
-    holds says then which it is (detectron2's res2 to res5).
-    """
-    if not pair.ours.children or not pair.ours.path or not pair.theirs.path:
-        return True
-    sides = []
-    for part, rows in ((pair.ours, ours), (pair.theirs, theirs)):
-        at, row = next(
-            ((n, r) for n in range(len(part.path), 0, -1) if (r := numbered_end(part.path[n - 1]))), (0, None)
-        )
-        if row is None:
-            return True
-        sides.append((row[1], *rows.of(part.path[: at - 1], row[0])))
-    if sides[0][0] == sides[1][0] or all(apart for _, _, apart in sides):
-        return True
-    return all(numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1 for _, numbers, _ in sides)
 
 
 def _sounds_alike(one: str, other: str) -> bool:
