@@ -101,7 +101,7 @@ def _ask(ident: str, link: Link, picture: Picture, numbers: int, left: Leftovers
             options=tuple(options),
             side=FILE if flat else "",
         ),
-        place=link.target.name,
+        place=picture.layer.module if picture.layer.norms else link.target.name,
     )
     return next((n for n in picture.channels if answer in (last_with(n), CHANNELS_LAST)), 0)
 

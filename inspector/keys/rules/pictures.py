@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
@@ -259,11 +260,9 @@ class Pictures:
         """Norms of so many numbers as a picture has, of which no order tells that they are another layer's."""
         norms = [x for x in self.layers if x.kind is Kind.NORM and x.gives in numbers and x not in known]
         if not self.in_order:
-            return [
-                x
-                for x in norms
-                if sum(x.gives in (k.takes, k.gives) for k in self._kernels) < sum(x.gives == y.gives for y in norms)
-            ]
+            kernels = Counter((_parent(k), n) for k in self._kernels for n in {k.takes, k.gives})
+            beside_them = Counter((_parent(x), x.gives) for x in norms)
+            return [x for x in norms if kernels[_parent(x), x.gives] < beside_them[_parent(x), x.gives]]
         beside: dict[str, set[int]] = {}
         for layers, side in ((self.layers, "gives"), (self.layers[::-1], "takes")):
             last = 0
@@ -306,11 +305,12 @@ class Pictures:
             if any(layer.gives == x.takes for x in scope):
                 return ()
             steps = [(x.takes, x.gives) for x in scope]
-            groups = _ends([(b, a) for a, b in steps])
-            if any(x.either for x in scope):
-                groups += _ends(steps)
-            found = [w for group in groups for w in sorted(group, reverse=True) if w > _COLOURS]
-            found = [w for w in dict.fromkeys(found) if divides(w, layer.gives)]
+            found = [w for group in _ends([(b, a) for a, b in steps]) for w in sorted(group, reverse=True)]
+            if not self.in_order and any(x.either for x in scope):
+                # Were these transposed, the other end would be theirs to begin with.
+                ends = [w for group in _ends(steps) if len(group) == 1 for w in group]
+                found += [w for w in ends if divides(w, layer.gives) and _is_square(layer.gives // w)]
+            found = [w for w in dict.fromkeys(found) if w > _COLOURS and divides(w, layer.gives)]
             if found:
                 return tuple(found[:_MOST])
         return ()
@@ -331,6 +331,10 @@ def _unfolded_to(before: Layer, norms: Sequence[Layer], kernel: Layer) -> tuple[
 
 def _is_put_out(numbers: int, given: Collection[int]) -> bool:
     return any(numbers * parts in given for parts in _PARTS)
+
+
+def _parent(layer: Layer) -> str:
+    return split_name(layer.module)[0]
 
 
 def _is_square(places: int) -> bool:
