@@ -10,7 +10,7 @@ from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import FILE, Ambiguity, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, leave_out, settle
-from inspector.keys.rules.pictures import Layer, Picture, pictures_of
+from inspector.keys.rules.pictures import COLOURS, Layer, Picture, pictures_of
 from inspector.keys.rules.transposed import is_square, is_turned, lies_turned, shown_ways
 
 CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
@@ -29,10 +29,14 @@ def flattened_steps(left: Leftovers, rule: str) -> Iterator[Step]:
     places = [Leaf(x.name, x.shape) for x in left.target.tensors]
     pictures = pictures_of(places, links, ordered=left.target.ordered)
     read = [x for x in pictures.flattened if _is_whole(links.get(x.layer.place.name))]
+    # A head that is listed before its convolutions gives no picture of their few colours.
+    heads = {x.layer.place.name for x in read if not x.sure}
     given = [
         x
         for x in pictures.unfolded
-        if _is_whole(links.get(x.layer.place.name)) and x.layer.place.name not in left.turned
+        if _is_whole(links.get(x.layer.place.name))
+        and x.layer.place.name not in left.turned
+        and not (x.layer.place.name in heads and max(x.channels) <= COLOURS)
     ]
     reordered: dict[str, int] = {}
     for picture in read:

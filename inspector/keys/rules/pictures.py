@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from functools import cached_property
 
-from inspector.keys.placing.layouts import is_table
+from inspector.keys.placing.layouts import Voucher, is_table, may_be_table, voucher_of
 from inspector.keys.placing.own_order import keeps_order
 from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.placing.tree import Leaf
@@ -30,7 +30,7 @@ _RECURRENT = re.compile(r"weight_(?P<way>ih|hh)(?:_l(?P<layer>[0-9]+))?(_reverse
 # How many dimensions a kernel has.
 _KERNELS = (3, 4, 5)
 # So many channels the pictures themselves have.
-_COLOURS = 4
+COLOURS = 4
 _MOST = 5
 # Of what a layer puts out the next may take a half, where the rest is its gate, or a third: the query.
 _PARTS = (1, 2, 3)
@@ -109,20 +109,33 @@ def layers_of(tensors: Sequence[Leaf], links: Mapping[str, Link]) -> list[Layer]
 
 def _weighing(place: Leaf, last: str, links: Mapping[str, Link]) -> Layer | None:
     shape = place.shape or ()
+    link = links.get(place.name)
+    is_rows = _is_rows(place, link, links)
     recurrent = _RECURRENT.fullmatch(last)
     if recurrent is not None and len(shape) == 2:
         first = recurrent["way"] == "ih" and recurrent["layer"] in (None, "0")
         return Layer(Kind.MATRIX, place, shape[1] if first else 0, shape[1] if recurrent["way"] == "hh" else 0)
-    if roles_of([place])[0] != "weight" and not is_table(place):
+    if roles_of([place])[0] != "weight" and not is_rows:
         return None
     if len(shape) == 2:
-        return Layer(Kind.TABLE if is_table(place) else Kind.MATRIX, place, shape[1], shape[is_table(place)])
-    if len(shape) not in _KERNELS or is_table(place):
+        return Layer(Kind.TABLE if is_rows else Kind.MATRIX, place, shape[1], shape[is_rows])
+    if len(shape) not in _KERNELS or is_rows:
         return None
-    names = [place.name, *([links[place.name].source.name] if place.name in links else [])]
+    names = [place.name, *([link.source.name] if link is not None else [])]
     if any(UPWARD.search(name) for name in names):
         return Layer(Kind.KERNEL, place, shape[0], shape[1])
     return Layer(Kind.KERNEL, place, shape[1], shape[0], either=not any(_PLAIN.search(name) for name in names))
+
+
+def _is_rows(place: Leaf, link: Link | None, links: Mapping[str, Link]) -> bool:
+    """Whether rows are looked up there: by either side's word, or called so, without a bias, and not turned round."""
+    if is_table(place) or link is None:
+        return is_table(place)
+    if voucher_of(link.source, place) is Voucher.EMBEDDING:
+        return True
+    module = split_name(place.name)[0]
+    called = may_be_table(Leaf(split_name(module)[1], None))
+    return called and link.source.shape == place.shape and f"{module}.bias" not in links
 
 
 def divides(channels: int, numbers: int) -> bool:
@@ -236,22 +249,20 @@ class Pictures:
         likely = [near] if divides(near, numbers) else []
         for scope in self._scopes(layer):
             ends = _ends([(x.takes, x.gives) for x in scope])
-            if likely and len(ends) == 1 and near in ends[0]:
-                break
             if not likely and any(numbers in group for group in ends):
                 return ()  # one number for each channel
-            likely += [
-                width
-                for group in ends
-                for width in sorted(group, reverse=True)
-                if divides(width, numbers) and (len(group) == 1 or width > _COLOURS)
-            ]
-            if likely and len(ends) == 1:
+            ends = [group for group in ends if any(divides(width, numbers) for width in group)]
+            flat = all(len(x.place.shape or ()) != 4 for x in scope)
+            if likely and len(ends) == 1 and near in ends[0] and (flat or _is_square(numbers // near)):
+                break
+            found = [width for group in ends for width in sorted(group, reverse=True) if divides(width, numbers)]
+            likely += found
+            if found and len(ends) == 1 and (flat or _is_square(numbers // found[0])):
                 break
             if likely or (numbers not in self._widths and layer.place.name not in self._giving):
                 # Taken from between others, as a detector's or an auxiliary head's: as high as wide.
                 widths = sorted({x.gives for x in scope}, reverse=True)
-                likely += [x for x in widths if x > _COLOURS and divides(x, numbers) and _is_square(numbers // x)]
+                likely += [x for x in widths if x > COLOURS and divides(x, numbers) and _is_square(numbers // x)]
             if likely:
                 break
         return tuple(dict.fromkeys(likely))[:_MOST]
@@ -279,13 +290,14 @@ class Pictures:
         found: list[Picture] = []
         before: Layer | None = None
         norms: list[Layer] = []
-        for layer in self.layers if self.in_order else ():
+        for at, layer in enumerate(self.layers) if self.in_order else ():
             if layer.kind is Kind.MATRIX:
                 before, norms = layer, []
             elif layer.kind is Kind.NORM:
                 norms.append(layer)
             elif layer.kind is Kind.KERNEL:
-                if before is not None and (channels := _unfolded_to(before, norms, layer)):
+                following = next((x for x in self.layers[at + 1 :] if x.kind is Kind.KERNEL), None)
+                if before is not None and (channels := _unfolded_to(before, norms, layer, following)):
                     between = tuple(x for x in norms if x.gives == before.gives)
                     found.append(Picture(before, channels, len(channels) == 1, between))
                 before = None
@@ -310,23 +322,29 @@ class Pictures:
                 # Were these transposed, the other end would be theirs to begin with.
                 ends = [w for group in _ends(steps) if len(group) == 1 for w in group]
                 found += [w for w in ends if divides(w, layer.gives) and _is_square(layer.gives // w)]
-            found = [w for w in dict.fromkeys(found) if w > _COLOURS and divides(w, layer.gives)]
+            found = [w for w in dict.fromkeys(found) if w > COLOURS and divides(w, layer.gives)]
             if found:
                 return tuple(found[:_MOST])
         return ()
 
 
-def _unfolded_to(before: Layer, norms: Sequence[Layer], kernel: Layer) -> tuple[int, ...]:
-    """Channels of the picture that a matrix right in front of a kernel gives: of a norm between, or of the kernel."""
+def _unfolded_to(before: Layer, norms: Sequence[Layer], kernel: Layer, following: Layer | None) -> tuple[int, ...]:
+    """Channels of the picture that a matrix right in front of a kernel gives: of a norm between, or of the kernel.
+
+    following: the next kernel, which takes in what this one gives: so it tells a transposed convolution.
+    """
     scaled = [x.gives for x in norms if divides(x.gives, before.gives)]
     if scaled:
         return (scaled[-1],)
-    if kernel.takes == before.gives:
+    takes = [kernel.takes]
+    if kernel.gives == (kernel.place.shape or (0,))[0]:
+        takes.append(kernel.gives)  # it is not called a transposed one, and may be one
+        on = {following.takes, following.gives} if following is not None else set()
+        if len(on & set(takes)) == 1:
+            takes = [x for x in takes if x not in on]
+    if takes[:1] == [before.gives]:
         return ()  # one number for each channel
-    either = kernel.gives == (kernel.place.shape or (0,))[0]
-    return tuple(
-        x for x in dict.fromkeys((kernel.takes, *((kernel.gives,) if either else ()))) if divides(x, before.gives)
-    )
+    return tuple(x for x in dict.fromkeys(takes) if divides(x, before.gives))
 
 
 def _is_put_out(numbers: int, given: Collection[int]) -> bool:
@@ -342,14 +360,20 @@ def _is_square(places: int) -> bool:
 
 
 def _ends(steps: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
-    """Widths that steps from one to another end on: groups that lead to each other and nowhere else."""
+    """Widths that steps from one to another end on: groups that lead to each other and nowhere else.
+
+    Pictures themselves have few channels: what makes them is no way back to what reads them.
+    """
     on: dict[int, set[int]] = {}
+    few = {other for _, other in steps if other <= COLOURS} - {one for one, _ in steps}
     for one, other in steps:
-        on.setdefault(one, set()).add(other)
-        on.setdefault(other, set())
+        if other > COLOURS:
+            on.setdefault(other, set())
+            if one > COLOURS:
+                on.setdefault(one, set()).add(other)
     reached = {width: _reached(width, on) for width in on}
     ends = {frozenset(there) for width, there in reached.items() if all(width in reached[x] for x in there)}
-    return sorted(ends, key=lambda group: -max(group))
+    return [*sorted(ends, key=lambda group: -max(group)), *(frozenset({x}) for x in sorted(few, reverse=True))]
 
 
 def _reached(width: int, on: Mapping[int, set[int]]) -> set[int]:
