@@ -4,13 +4,14 @@ recurrent one as well, and about norms of as many numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import FILE, Ambiguity, Step, StepKind
+from inspector.keys.rules.channel_steps import COLOURS
 from inspector.keys.rules.entry import Leftovers, Link, leave_out, settle
-from inspector.keys.rules.pictures import COLOURS, Layer, Picture, pictures_of
+from inspector.keys.rules.pictures import Layer, Picture, pictures_of
 from inspector.keys.rules.transposed import is_square, is_turned, lies_turned, shown_ways
 
 CHANNELS_FIRST, CHANNELS_LAST = "channels-first", "channels-last"
@@ -87,7 +88,7 @@ def _ask(ident: str, link: Link, picture: Picture, numbers: int, left: Leftovers
         says = "as Keras does: reorder it as" if flat else "as Keras does: reorder"
         option = last_with(channels) if several else CHANNELS_LAST
         options.append((option, f"place by place, {says} {numbers // channels} places x {channels} channels"))
-    each = _listed([f"{numbers // n:,} numbers for each of {n:,} channels" for n in picture.channels])
+    each = " or ".join([f"{numbers // n:,} numbers for each of {n:,} channels" for n in picture.channels])
     if picture.layer.norms:
         says = f"{link.source.name} may belong to a norm of a flattened picture, {each}"
         order = "In which order does it expect the picture?"
@@ -111,10 +112,6 @@ def _ask(ident: str, link: Link, picture: Picture, numbers: int, left: Leftovers
 
 
 _UNFOLDED = "picture that is unfolded"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " or ".join(words)
 
 
 def _norms(norms: Iterable[Layer], channels: int, links: dict[str, Link], rule: str) -> Iterator[Step]:

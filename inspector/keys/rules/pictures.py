@@ -21,6 +21,7 @@ from inspector.keys.placing.layouts import Voucher, is_table, may_be_table, vouc
 from inspector.keys.placing.own_order import keeps_order
 from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.placing.tree import Leaf
+from inspector.keys.rules.channel_steps import COLOURS, ends_of, sinks_of
 from inspector.keys.rules.entry import Link
 
 # What a transposed convolution may be called.
@@ -29,8 +30,6 @@ _PLAIN = re.compile(r"(^|[._/])conv([123]d)?_?[0-9]*([._/]|$)", re.I)
 _RECURRENT = re.compile(r"weight_(?P<way>ih|hh)(?:_l(?P<layer>[0-9]+))?(_reverse)?")
 # How many dimensions a kernel has.
 _KERNELS = (3, 4, 5)
-# So many channels the pictures themselves have.
-COLOURS = 4
 _MOST = 5
 # Of what a layer puts out the next may take a half, where the rest is its gate, or a third: the query.
 _PARTS = (1, 2, 3)
@@ -159,6 +158,11 @@ class Pictures:
         return frozenset(x.gives for x in self._kernels)
 
     @cached_property
+    def _joined(self) -> frozenset[int]:
+        """Channels that several convolutions give together, as a kernel that takes them in shows."""
+        return frozenset(x.takes for x in self._kernels) - self._widths
+
+    @cached_property
     def _around(self) -> dict[str, list[Layer]]:
         """The kernels below each module."""
         below: dict[str, list[Layer]] = {"": self._kernels}
@@ -247,8 +251,10 @@ class Pictures:
         if numbers == near:
             return ()
         likely = [near] if divides(near, numbers) else []
+        if not likely and numbers in self._joined:
+            return ()
         for scope in self._scopes(layer):
-            ends = _ends([(x.takes, x.gives) for x in scope])
+            ends = ends_of([(x.takes, x.gives) for x in scope])
             if not likely and any(numbers in group for group in ends):
                 return ()  # one number for each channel
             ends = [group for group in ends if any(divides(width, numbers) for width in group)]
@@ -317,10 +323,11 @@ class Pictures:
             if any(layer.gives == x.takes for x in scope):
                 return ()
             steps = [(x.takes, x.gives) for x in scope]
-            found = [w for group in _ends([(b, a) for a, b in steps]) for w in sorted(group, reverse=True)]
+            # What begins with a picture's few colours begins with no unfolded one.
+            found = [w for group in sinks_of([(b, a) for a, b in steps]) for w in sorted(group, reverse=True)]
             if not self.in_order and any(x.either for x in scope):
                 # Were these transposed, the other end would be theirs to begin with.
-                ends = [w for group in _ends(steps) if len(group) == 1 for w in group]
+                ends = [w for group in ends_of(steps) if len(group) == 1 for w in group]
                 found += [w for w in ends if divides(w, layer.gives) and _is_square(layer.gives // w)]
             found = [w for w in dict.fromkeys(found) if w > COLOURS and divides(w, layer.gives)]
             if found:
@@ -357,32 +364,6 @@ def _parent(layer: Layer) -> str:
 
 def _is_square(places: int) -> bool:
     return math.isqrt(places) ** 2 == places
-
-
-def _ends(steps: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
-    """Widths that steps from one to another end on: groups that lead to each other and nowhere else.
-
-    Pictures themselves have few channels: what makes them is no way back to what reads them.
-    """
-    on: dict[int, set[int]] = {}
-    few = {other for _, other in steps if other <= COLOURS} - {one for one, _ in steps}
-    for one, other in steps:
-        if other > COLOURS:
-            on.setdefault(other, set())
-            if one > COLOURS:
-                on.setdefault(one, set()).add(other)
-    reached = {width: _reached(width, on) for width in on}
-    ends = {frozenset(there) for width, there in reached.items() if all(width in reached[x] for x in there)}
-    return [*sorted(ends, key=lambda group: -max(group)), *(frozenset({x}) for x in sorted(few, reverse=True))]
-
-
-def _reached(width: int, on: Mapping[int, set[int]]) -> set[int]:
-    found, waiting = {width}, [width]
-    while waiting:
-        new = on[waiting.pop()] - found
-        found |= new
-        waiting += new
-    return found
 
 
 def pictures_of(tensors: Sequence[Leaf], links: Mapping[str, Link], *, ordered: bool) -> Pictures:
