@@ -183,7 +183,7 @@ class Pictures:
     @cached_property
     def _giving(self) -> frozenset[str]:
         """Matrices in front of an unfolded picture, by name: what they read is more likely a code than a picture."""
-        return frozenset(x.layer.place.name for x in self.unfolded)
+        return frozenset(x.layer.place.name for x in self.unfolded if max(x.channels) > COLOURS)
 
     @cached_property
     def _given(self) -> frozenset[int]:
@@ -253,6 +253,8 @@ class Pictures:
         likely = [near] if divides(near, numbers) else []
         if not likely and numbers in self._joined:
             return ()
+        if self.in_order and not near and layer.place.name in self._giving:
+            return ()  # a decoder's first layer
         for scope in self._scopes(layer):
             ends = ends_of([(x.takes, x.gives) for x in scope])
             if not likely and any(numbers in group for group in ends):
