@@ -14,10 +14,11 @@ from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
 from inspector.keys.placing.added_words import settle_added_words
 from inspector.keys.placing.by_name import place
-from inspector.keys.placing.by_order import Sides, keeps_order, lost_order
+from inspector.keys.placing.by_order import Sides, lost_order
 from inspector.keys.placing.layouts import Elsewhere, is_oblong, lies_as_torch, shown_by, where_from, written_as_paths
 from inspector.keys.placing.odd_names import settle_odd_names
 from inspector.keys.placing.other_numbers import settle_other_numbers
+from inspector.keys.placing.own_order import keeps_order
 from inspector.keys.placing.provenance import is_from_the_right, said_by, written_by
 from inspector.keys.placing.spelling import give_back, respell
 from inspector.keys.placing.tree import Leaf, grow

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from inspector.checkpoint.name_forms import behind_shared_levels
 from inspector.checkpoint.types import Shape
 from inspector.keys.draft import Draft
+from inspector.keys.operations import flattened, gates
 from inspector.keys.operations.grouped import with_turned_parts
 from inspector.keys.placing.layouts import Voucher, voucher_of
 from inspector.keys.placing.tree import Leaf, grow
@@ -96,7 +97,7 @@ def give_back_whole(made: Draft, stands: StandIns, leaves: Sequence[Leaf], place
         elif (
             ours
             and theirs is None
-            and (step.kind in (*_PLAIN, StepKind.DROP) or _turns(step))
+            and (step.kind in (*_PLAIN, StepKind.DROP) or _turns(step) or _picture_of(step, ours[0][0]))
             and len(step.sources) == 1
         ):
             cut.setdefault(ours[0][0].whole.name, []).append(step)
@@ -153,6 +154,17 @@ def _put_together(recast: Recast, landed: Sequence[Step]) -> Step:
     return replace(made, more=more, shape=recast.whole.shape)
 
 
+def _picture_of(step: Step, recast: Recast) -> tuple[int, int] | None:
+    """(channels, places) where the inputs of gates are put into torch's order as well; of other parts none are."""
+    if step.kind is not StepKind.PERMUTE or not recast.value.startswith(f"{gates.OPERATION.way}:"):
+        return None
+    way, _, sizes = step.value.partition(":")
+    if way != flattened.OPERATION.way or not sizes or sizes.endswith("turned"):
+        return None
+    channels, height, width = map(int, sizes.split(","))
+    return channels, height * width
+
+
 def _turns(step: Step) -> bool:
     return step.kind is StepKind.PERMUTE and step.axes == (1, 0) and not step.value
 
@@ -163,6 +175,9 @@ def _step(
     named = landed.evidence in (Evidence.EXACT_NAME, Evidence.RULE)
     also = tuple(dict.fromkeys(rule for rule in (landed.rule, *landed.also) if rule))
     value = "" if recast.plain else recast.value
+    picture = _picture_of(landed, recast)
+    if picture is not None:
+        value = gates.flattened(value, *picture)
     return Step(
         kind=kind,
         source=source,

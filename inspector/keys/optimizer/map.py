@@ -20,7 +20,7 @@ from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.types import Checkpoint, StateDict, StateRole, TensorInfo
 from inspector.checkpoint.values import Value, ValueKind
 from inspector.keys.optimizer.by_index import GroupsByKind, NotMapped, deal
-from inspector.keys.placing.by_order import sorted_by_name
+from inspector.keys.placing.own_order import sorted_by_name
 from inspector.units import counted
 
 # State with one number per parameter element, by the optimizers of torch.optim, Lion, LAMB and Adafactor.

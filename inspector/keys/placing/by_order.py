@@ -8,7 +8,6 @@ waits for the user's acceptance; where even the order leaves a choice (`symmetry
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from itertools import pairwise
 
 from inspector.checkpoint.types import Shape
 from inspector.keys.placing.kinds import shown
+from inspector.keys.placing.own_order import sorted_by_name
 from inspector.keys.placing.roles import is_counter, roles_of, split_name, squeezed, ways
 from inspector.keys.placing.symmetry import symmetric
 from inspector.keys.placing.tree import Leaf
@@ -72,37 +72,6 @@ def why_no_order(sides: Sides) -> str:
     if sorted_by_name(theirs) and not sorted_by_name(ours):
         return "the target's tensors are sorted by name"
     return ""
-
-
-def keeps_order(leaves: Sequence[Leaf], ordered: bool) -> bool:
-    """Whether these come in the order of their model. ordered: whether their container keeps it."""
-    return ordered and not sorted_by_name([leaf.name for leaf in leaves if not is_counter(leaf)])
-
-
-def sorted_by_name(names: Sequence[str]) -> bool:
-    """Whether this is an alphabet's order (or that with numbers as numbers), and not just a running number."""
-    if len(names) < 3 or _runs(names):
-        return False
-    # Worked out name by name: most lists show at their beginning that they are in another order.
-    natural = (
-        [int(x) if x.isdecimal() and x.isascii() else x for x in re.split(r"([0-9]{1,18})", name)] for name in names
-    )
-    return all(a <= b for a, b in pairwise(names)) or all(a <= b for a, b in pairwise(natural))
-
-
-def _runs(names: Sequence[str]) -> bool:
-    """p0001, p0002, ...: one name and a number that goes up by one each time."""
-    around: tuple[str, str] | None = None
-    before = 0
-    for name in names:
-        found = re.fullmatch(r"(.*?)([0-9]{1,18})([^0-9]*)", name)
-        if found is None:
-            return False
-        here, number = (found[1], found[3]), int(found[2])
-        if around is not None and (here != around or number != before + 1):
-            return False
-        around, before = here, number
-    return len(names) > 1
 
 
 def whole_order(sides: Sides) -> list[tuple[Leaf, Leaf]] | None:

@@ -20,6 +20,7 @@ from inspector.keys.placing.roles import roles_of, split_name
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
 from inspector.keys.rules.channels_flattened import flattened_steps
 from inspector.keys.rules.entry import Leftovers, Link, Rule, settle
+from inspector.keys.rules.pictures import UPWARD
 from inspector.keys.rules.transposed import AS_IT_IS
 from inspector.units import counted, human_shape
 
@@ -30,9 +31,6 @@ SAME, FLIPPED, SWAPPED, LEAVE_OUT = "as-the-others", "flipped", "swapped", "leav
 _LETTERS = {3: "oiw", 4: "oihw", 5: "oidhw"}
 _MOST_OPTIONS = 6
 _NUMBER = re.compile(r"[0-9]+")
-_UPWARD = re.compile(
-    r"transpose|deconv|upconv|tconv|convt|unpool|(^|[._])(up|dec|decoder|upsample)([._]|[0-9]|$)", re.I
-)
 
 
 def _is_kernel(link: Link) -> bool:
@@ -215,7 +213,7 @@ def _as_or_upward(link: Link, axes: Axes, left: Leftovers) -> Axes:
     up = _upward(len(axes)) if own == FLIPPED else (len(axes) - 1, *range(len(axes) - 1))
     if axes[0] not in (0, len(axes) - 1) or axes == up or shape[0] != shape[1] or not _fits(up, link):
         return axes
-    named = _UPWARD.search(link.source.name) or _UPWARD.search(link.target.name)
+    named = UPWARD.search(link.source.name) or UPWARD.search(link.target.name)
     # What is known by name has transposed convolutions under such names only.
     if not named and left.target.kind is TargetKind.ARCHITECTURE:
         return axes
@@ -243,7 +241,7 @@ def _named_as_told(link: Link, own: str, left: Leftovers) -> bool:
     upward = _upward(len(link.target.shape or ())) if own == FLIPPED else None
     told = [x for x in alike if (x.target.shape or ())[0] != (x.target.shape or ())[1] and not _is_depthwise(x)]
     return bool(told) and not any(
-        (not orders_of([x]) and (upward is None or _fits(upward, x))) or _UPWARD.search(x.target.name) for x in told
+        (not orders_of([x]) and (upward is None or _fits(upward, x))) or UPWARD.search(x.target.name) for x in told
     )
 
 

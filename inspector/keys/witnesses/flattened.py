@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -25,21 +25,29 @@ _SMOOTH, _APART = 0.9, 0.05
 #: In this share of the rows; and so many standard deviations of their mean.
 _AGREEING, _ABOVE = 0.75, 5.0
 _FEWEST = 16  # rows
-_OPTIONS = (CHANNELS_FIRST, CHANNELS_LAST)
 
 
 def _listens(scene: Scene) -> Statement | None:
-    if not all(option in scene.plans for option in _OPTIONS):
+    options = [x for x, _ in scene.question.options if x == CHANNELS_FIRST or x.startswith(CHANNELS_LAST)]
+    if len(options) < 2 or not all(option in scene.plans for option in options):
         return None
     winners: set[str] = set()
+    taking_part = set(options)
     smooth, rough, agree, rows = [], [], 0, 0
-    for name, sizes in _flattened(scene):
-        read = [_roughness(scene.tensor(option, name), sizes) for option in _OPTIONS]
+    for name, sizes in _flattened(scene, options[1:]):
+        rough_by: dict[str, Floats] = {}
+        for option in options:
+            # Channel by channel it may be of any of these pictures.
+            ways = [sizes[option]] if option in sizes else list(sizes.values())
+            read = [x for way in ways if (x := _roughness(scene.tensor(option, name), way)) is not None]
+            if read:
+                rough_by[option] = min(read, key=lambda x: float(x.mean()))
         scene.forget()
-        first, last = read
-        if first is None or last is None or len(first) < _FEWEST:
+        if len(rough_by) < 2 or CHANNELS_FIRST not in rough_by or any(len(x) < _FEWEST for x in rough_by.values()):
             return None
-        best, other = (first, last) if first.mean() < last.mean() else (last, first)
+        taking_part &= set(rough_by)
+        winner, second = sorted(rough_by, key=lambda option: float(rough_by[option].mean()))[:2]
+        best, other = rough_by[winner], rough_by[second]
         apart = other - best
         share = int((apart > 0).sum())
         sure = (
@@ -50,7 +58,7 @@ def _listens(scene: Scene) -> Statement | None:
         )
         if not sure:
             return None
-        winners.add(CHANNELS_FIRST if best is first else CHANNELS_LAST)
+        winners.add(winner)
         smooth.append(float(best.mean()))
         rough.append(float(other.mean()))
         agree, rows = agree + share, rows + len(apart)
@@ -63,25 +71,29 @@ def _listens(scene: Scene) -> Statement | None:
     return Statement(
         question=scene.question.id,
         witness=WITNESS.id,
-        options=bearings((option for option, _ in scene.question.options), winners, _OPTIONS),
+        options=bearings((option for option, _ in scene.question.options), winners, taking_part),
         agree=agree,
         layers=rows,
         says=says,
     )
 
 
-def _flattened(scene: Scene) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """(target's name, channels, height and width) of what the question is about."""
-    for name, step in scene.plans[CHANNELS_LAST].items():
-        found = re.match(r"flattened:([0-9]+),([0-9]+),([0-9]+)", step.value)
-        if found is None or not scene.differs(name):
-            continue
-        channels, height, width = map(int, found.groups())
-        side = math.isqrt(height * width)
-        if height == 1 and side * side == width:
-            # Behind convolutions only the number of places is known. Other pictures than squares are left open.
-            height = width = side
-        yield name, (channels, height, width)
+def _flattened(scene: Scene, options: Sequence[str]) -> Iterator[tuple[str, dict[str, tuple[int, int, int]]]]:
+    """(target's name, channels, height and width by option) of what the question is about."""
+    for name in scene.plans[options[0]]:
+        sizes = {}
+        for option in options:
+            step = scene.plans[option].get(name)
+            found = re.match(r"flattened:([0-9]+),([0-9]+),([0-9]+)", step.value) if step is not None else None
+            if found is not None:
+                channels, height, width = map(int, found.groups())
+                side = math.isqrt(height * width)
+                if height == 1 and side * side == width:
+                    # Behind convolutions only the number of places is known. Other pictures than squares are left open.
+                    height = width = side
+                sizes[option] = channels, height, width
+        if sizes and scene.differs(name):
+            yield name, sizes
 
 
 def _roughness(tensor: Floats | None, sizes: tuple[int, int, int]) -> Floats | None:

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from inspector.keys.diagnose import diagnose
-from inspector.keys.placing.by_order import IN_ORDER, LEAVE_OUT, sorted_by_name
+from inspector.keys.placing.by_order import IN_ORDER, LEAVE_OUT
+from inspector.keys.placing.own_order import sorted_by_name
 from inspector.keys.report import Evidence
 
 ACCEPT = ("same-order",)

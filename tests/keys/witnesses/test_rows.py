@@ -150,3 +150,14 @@ def test_a_winner_has_to_be_far_above_chance_and_above_the_rest():
     assert judge(torn, [0.1] * 4) is None, "half of the layers say otherwise"
     same = judge([{"a": 1.0, "b": 1.0, "c": 0.0}] * 4, [0.1] * 4)
     assert same is not None and same.winners == {"a", "b"}
+
+
+@pytest.mark.parametrize("truth", ["channels-first", "channels-last-8"])
+def test_of_pictures_of_several_channels_the_right_one_is_seen(truth, tmp_path):
+    """Beside the 8 channels of 6 x 6 a detector's 4 and 18 fit, of places that make no square."""
+    state = flattened(smooth=2)
+    state |= {"boxes.weight": noise(5, 18, 8, 1, 1), "logits.weight": noise(6, 2, 8, 1, 1)}
+    order = ["c1.weight", "c2.weight", "logits.weight", "boxes.weight", "fc.weight", "head.weight"]
+    state = {n: state[n] for n in order}
+    said = heard(channels_last(state, dense=truth != "channels-first"), state, tmp_path)["neighbours"]
+    assert said.which(Bearing.FOR) == (truth,) and truth not in said.which(Bearing.AGAINST)
