@@ -1,7 +1,7 @@
 """What speaks against a reading by words, though every name in it has a counterpart.
 
-`by_words.py` finds the best reading of two trees of names. Here it is looked at once more as a whole: a word must be one
-thing in every block, and what is only left over must be little. What numbers say against it is in `miscounted.py`.
+`by_words.py` finds the best reading of two trees of names. Here it is looked at once more as a whole: a word must be
+one thing in every block, and what is only left over must be little. What numbers say against it is in `miscounted.py`.
 """
 
 from __future__ import annotations
