@@ -51,7 +51,7 @@ def words_of_both(sides: Sides, links: Sequence[Link], *, by_table_only: bool) -
 def _computed() -> frozenset[str]:
     from inspector.keys.operations.computed import COMPUTED
 
-    return frozenset(name for kind in COMPUTED.values() for name in kind.leaves) - {"bias"}
+    return frozenset(name for kind in COMPUTED.values() for name in kind.leaves) - {"bias", "freqs"}
 
 
 def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
