@@ -23,7 +23,7 @@ from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import replaced
-from inspector.keys.placing.roles import is_counter, roles_of
+from inspector.keys.placing.roles import NORM_NAME, is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path
 from inspector.keys.placing.words import all_words, is_no_part, is_spelled_like, pieces_of, read, words_of
@@ -159,7 +159,8 @@ def _path(leaf: Leaf, has_role: bool) -> Path:
     joined = _JOINED.fullmatch(last)
     if joined:
         return (*above, joined[1])
-    return tuple(above) if has_role or last in ("weight", "bias") else (*above, last)
+    of_norm = last == "scale" and above and NORM_NAME.search(above[-1])
+    return tuple(above) if has_role or of_norm or last in ("weight", "bias") else (*above, last)
 
 
 def _is_role_alone(link: Link, ours: Path, theirs: Path) -> bool:
