@@ -59,8 +59,8 @@ def _is_any(end: str) -> bool:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    ways = [(link, _way(link)) for link in (*left.settled, *left.permuted) if link.source.shape]
-    if any(way for _, way in ways):
+    ways = [(link, way) for link in (*left.settled, *left.permuted) if link.source.shape and (way := _way(link))]
+    if ways:
         # torch.nn.MultiheadAttention, which is cut into its parts here, rotates nothing.
         plain = {t.name.removesuffix(_IN_PROJ) for t in left.target.tensors if t.name.endswith(_IN_PROJ)}
         ways = [(link, way) for link, way in ways if link.target.name.rsplit(".", 2)[0] not in plain]
