@@ -26,7 +26,15 @@ from inspector.keys.placing.replaced_words import replaced
 from inspector.keys.placing.roles import NORM_NAME, is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import all_words, is_no_part, is_spelled_like, pieces_of, read, words_of
+from inspector.keys.placing.words import (
+    all_words,
+    is_called_by_its_kind,
+    is_no_part,
+    is_spelled_like,
+    pieces_of,
+    read,
+    words_of,
+)
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Link, Questions
@@ -182,7 +190,7 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         return
     there, said = _words(theirs), _words(ours)
     instead = {x for x in there - said - _KINDS if not any(is_spelled_like(x, other) for other in said)}
-    same_role = bool(read(ours, 0).roles & read(theirs, 0).roles)
+    same_role = bool(read(ours, 0).roles & read(theirs, 0).roles) or is_called_by_its_kind(ours, theirs)
     longer = _levels(ours) > _levels(theirs)
     # Where the target counts, any name may stand: dark3 as 2.
     one_more = longer and len(ours) > len(theirs)

@@ -195,7 +195,9 @@ def test_torchtunes_norms_are_before_what_they_are_called_after(file_of, target_
         shapes = {embed: (30, 16)}
         for i in range(2):
             shapes |= {block.format(i) + f"{attention}.{x}_proj.weight": (16, 16) for x in "qkv"}
-            shapes |= {block.format(i) + name: shape for name, shape in zip(mlp, ((24, 16), (24, 16), (16, 24)), strict=True)}
+            shapes |= {
+                block.format(i) + name: shape for name, shape in zip(mlp, ((24, 16), (24, 16), (16, 24)), strict=True)
+            }
             shapes |= {block.format(i) + name: (16,) for name in norms}
         return shapes | {norm: (16,)}
 
