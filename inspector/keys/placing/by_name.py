@@ -41,47 +41,7 @@ Placed = tuple[list[Link], list[tuple[Leaf, Move]], list[Leaf]]
 
 
 def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions) -> Placed:
-    """(placed, left out by choice, held until an answer). source, goal: the trees of both sides.
-
-    Whether numbers moved is asked only where it makes a difference.
-    """
-    first = questions.again()
-    placed = _place(sides, source, goal, rules, first)
-    moved = [question for question in first.unanswered if question.id == index_shift.RULE.id]
-    if moved and moved == first.unanswered:
-        ways = [_placed_if(option, sides, source, goal, rules, questions) for option, _ in moved[0].options]
-        # Order is no proof: what is some of a deeper network's layers has one as well.
-        whole = [
-            way for way in ways if way is not None and not _lacks(sides, way[0][0]) and not _rests_on_order(way[0])
-        ]
-        if len(whole) == len(ways) and len({_goes(way[0]) for way in whole}) == 1:
-            placed, trial = whole[0]
-            # What else was answered on the way; this one was not put to anybody.
-            trial.used.discard(index_shift.RULE.id)
-            questions.take(trial)
-            return placed
-    questions.take(first)
-    return placed
-
-
-def _placed_if(
-    option: str, sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions
-) -> tuple[Placed, Questions] | None:
-    """The placing with this answer to what is asked of numbers, None where it leaves something open."""
-    trial = Questions(answers={**questions.answers, index_shift.RULE.id: option})
-    placed = _place(sides, source, goal, rules, trial)
-    return None if trial.unanswered or placed[2] else (placed, trial)
-
-
-def _rests_on_order(placed: Placed) -> bool:
-    return any(move.rule == same_order.RULE.id for link in placed[0] for move in link.moves)
-
-
-def _goes(placed: Placed) -> frozenset[tuple[str, str]]:
-    return frozenset([(link.source.name, link.target.name) for link in placed[0]])
-
-
-def _place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questions: Questions) -> Placed:
+    """(placed, left out by choice, held until an answer). source, goal: the trees of both sides."""
     asked = questions.again()
     found = align(source, goal, rules=rules, questions=asked)
     links = _one_each(found, asked)

@@ -121,8 +121,8 @@ def test_a_row_that_only_seems_to_be_counted_from_its_other_end_is_left(file_of,
         assert report.plan is None or not report.plan.complete or "index-shift" not in [u.id for u in report.plan.rules]
 
 
-def test_where_both_answers_end_in_one_placing_nothing_is_asked(file_of, target_of):
-    """Batch norms were put between: the first number is equal, and the names alone place nothing else."""
+def test_a_layer_that_keeps_its_number_contradicts_nothing_where_none_is_like_it(file_of, target_of):
+    """Batch norms were put between: the first number is equal, and every layer has its own shape."""
 
     def net(numbers):
         sizes = ((12, 3), (24, 12), (48, 24))
