@@ -7,8 +7,10 @@ what does not is left open and makes the plan incomplete.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from inspector.architectures.types import Target
+from inspector.keys.aside import with_own_rows, with_the_targets_classes, without_place
 from inspector.keys.draft import Draft
 from inspector.keys.operations import by_operation
 from inspector.keys.operations.entry import Operation
@@ -51,6 +53,12 @@ def draft(
     own_names = [leaf.name for leaf in leaves]
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     own_leaves, own_places = leaves, places
+    aside = without_place(leaves, places)
+    leaves = [leaf for leaf in leaves if leaf.name not in aside] if aside else leaves
+    heads = with_the_targets_classes(
+        leaves, places, in_order=lambda: keeps_order(own_leaves, ordered) and keeps_order(own_places, target.ordered)
+    )
+    leaves = [heads.get(leaf.name, leaf) for leaf in leaves] if heads else leaves
     # In which order parts lie in a whole changes nothing of where they go: it is no doubt about names.
     inside = questions.again()
     stands = stand_in(leaves, places, rules=rules, questions=inside)
@@ -71,7 +79,13 @@ def draft(
     made.held = [*made.held, *doubted]
     links, doubted = settle_uneven_names(links, questions)
     made.held = [*made.held, *doubted]
-    made.lost_order = lost_order(sides) if not links else ""
+    if aside or heads:
+        # As the file itself has them, from here on.
+        own = {leaf.name: leaf for leaf in own_leaves if leaf.name in aside or leaf.name in heads}
+        leaves = [*(own.get(leaf.name, leaf) for leaf in leaves), *(own[name] for name in own if name in aside)]
+        links = with_own_rows(links, own)
+        made.held = [own.get(leaf.name, leaf) for leaf in made.held]
+    made.lost_order = lost_order(replace(sides, leaves=leaves)) if not links else ""
     linked = {link.source.name for link in links}
     away = linked | {leaf.name for leaf in made.held} | {leaf.name for leaf, _ in dropped}
     filled = {link.target.name for link in links}

@@ -157,3 +157,18 @@ def test_a_scope_before_all_variables_that_says_a_difference_is_not_taken_off(fi
         ours = {f"{scope}/{n.replace('.', '/').replace('weight', 'kernel:0')}": s for n, s in CONVS.items()}
         plan = diagnose(file_of(ours), target_of(CONVS)).plan
         assert (plan is not None and plan.complete) is reads
+
+
+@pytest.mark.parametrize("name", ["final_norm", "ln_final", "norm_f"])
+def test_the_last_norm_may_be_called_a_norm_alone(name, file_of, target_of):
+    def net(last, block):
+        shapes = {block.format(i, n): s for i in range(2) for n, s in (("fc1", (12, 8)), ("fc2", (8, 12)))}
+        return shapes | {f"{last}.weight": (8,), f"{last}.bias": (8,), "head.weight": (3, 8)}
+
+    goal = net("norm", "blocks.{}.mlp.{}.weight")
+    plan = diagnose(file_of(net(name, "blocks.{}.mlp.{}.weight")), target_of(goal)).plan
+    assert plan.complete and not plan.ambiguities
+    # What it says of another time or hand is asked about as before.
+    for other in ("norm_old", "ema_norm", "unused_norm"):
+        report = diagnose(file_of(net(other, "blocks.{}.mlp.{}.weight")), target_of(goal))
+        assert report.plan is None or report.plan.ambiguities or not report.plan.complete, other

@@ -178,6 +178,18 @@ COMPUTED: Mapping[str, Computed] = {
         ],
         fills=False,
     ),
+    # What Meta's code keeps of them is called freqs, as learned ones of others are.
+    "rope-frequencies": Computed(
+        leaves=("freqs",),
+        what="the rotary frequencies for the base 10,000",
+        fits=lambda shape: len(shape) == 1 and shape[0] > 1,
+        make=_frequencies,
+        lines=lambda shape: [
+            f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
+        ],
+        fills=False,
+        inside="rope",
+    ),
     # No name tells these: only code that holds them, looked at when the target was built, does (`code_runner.held_in`).
     "lower-mask": Computed(
         leaves=(),

@@ -24,10 +24,18 @@ from inspector.keys.placing.hidden_words import NUMBER_WORDS
 from inspector.keys.placing.joined_levels import in_one_form
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.replaced_words import by_a_letter, replaced
-from inspector.keys.placing.roles import is_counter, roles_of
+from inspector.keys.placing.roles import NORM_NAME, is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import all_words, is_no_part, is_spelled_like, pieces_of, read, words_of
+from inspector.keys.placing.words import (
+    all_words,
+    is_called_by_its_kind,
+    is_no_part,
+    is_spelled_like,
+    pieces_of,
+    read,
+    words_of,
+)
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Link, Questions
@@ -160,7 +168,8 @@ def _path(leaf: Leaf, has_role: bool) -> Path:
     joined = _JOINED.fullmatch(last)
     if joined:
         return (*above, joined[1])
-    return tuple(above) if has_role or last in ("weight", "bias") else (*above, last)
+    of_norm = last == "scale" and above and NORM_NAME.search(above[-1])
+    return tuple(above) if has_role or of_norm or last in ("weight", "bias") else (*above, last)
 
 
 def _is_role_alone(link: Link, ours: Path, theirs: Path) -> bool:
@@ -182,7 +191,7 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
         return
     there, said = _words(theirs), _words(ours)
     instead = {x for x in there - said - _KINDS if not any(is_spelled_like(x, other) for other in said)}
-    same_role = bool(read(ours, 0).roles & read(theirs, 0).roles)
+    same_role = bool(read(ours, 0).roles & read(theirs, 0).roles) or is_called_by_its_kind(ours, theirs)
     longer = _levels(ours) > _levels(theirs)
     # Where the target counts, any name may stand: dark3 as 2.
     one_more = longer and len(ours) > len(theirs)

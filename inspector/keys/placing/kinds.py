@@ -13,6 +13,9 @@ _CONVOLUTIONS = {3: "Conv1d", 4: "Conv2d", 5: "Conv3d"}
 _WEIGHT = re.compile(r"(^|_)(weight|weights|kernel|w)$")
 # May be rows to look up, or a matrix in front of them.
 _ROWS = re.compile(r"emb|vocab|lookup", re.IGNORECASE)
+# What is called so has its sizes the other way round; of an "up" either may be meant.
+_TRANSPOSED = re.compile(r"transpose|deconv|(^|[._])t_?convs?([._0-9]|$)", re.IGNORECASE)
+_UP = re.compile(r"(^|[._])up(s|_?convs?|_?sampl[a-z]*)?[._]?[0-9]*$", re.IGNORECASE)
 
 
 def kind_of(leaf: Leaf) -> str:
@@ -28,6 +31,10 @@ def kind_of(leaf: Leaf) -> str:
         return human_shape(shape)
     if len(shape) in _CONVOLUTIONS:
         sides = "x".join(str(n) for n in shape[2:])
+        if _TRANSPOSED.search(module):
+            return f"ConvTranspose{len(shape) - 2}d {sides}, {shape[0]:,} -> {shape[1]:,}"
+        if _UP.search(module) and shape[0] != shape[1]:
+            return human_shape(shape)
         if shape[1] == 1 and shape[0] > 1 and max(shape[2:]) > 1:
             return f"{_CONVOLUTIONS[len(shape)]} {sides}, depthwise on {shape[0]:,}, or of one channel"
         return f"{_CONVOLUTIONS[len(shape)]} {sides}, {shape[1]:,} -> {shape[0]:,}"

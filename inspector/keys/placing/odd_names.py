@@ -23,7 +23,7 @@ from inspector.keys.placing.replaced_words import lone_number, numbers_of, repla
 from inspector.keys.placing.roles import OTHER_QUANTITIES, is_counter, roles_of
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path, numbered
-from inspector.keys.placing.words import all_words, is_no_part, is_spelled_like, read, words_of
+from inspector.keys.placing.words import all_words, is_called_by_its_kind, is_no_part, is_spelled_like, read, words_of
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import index_shift, other_words, prefix_tokens, related_names, wrapper_segment
 from inspector.keys.rules.entry import Link, Questions
@@ -164,7 +164,7 @@ def _odd_level(pair: _Pair, links: Sequence[Link], below: Mapping[Path, int]) ->
     below: how many modules of the file lie under each path.
     """
     ours, theirs = pair
-    if _roles(ours) & _roles(theirs):
+    if _roles(ours) & _roles(theirs) or is_called_by_its_kind(ours, theirs):
         return ""
     there = {word for link in links for word in all_words(tuple(link.target.name.split(".")))}
     dimensions = max((len(link.target.shape or ()) for link in links), default=0)

@@ -35,7 +35,7 @@ _SEPARATORS = re.compile(r"[^0-9a-z]+")
 class Says(StrEnum):
     """What a level says of the numbers below. The value: how a question puts it."""
 
-    QUANTITY = "says that the numbers are about weights or another quantity"
+    QUANTITY = "may say that the numbers are about weights, or be what the layer gives (the head of a mean)"
     NOT_AS_USED = "says that these are not the weights as the network has them"
     BEFORE = "says that these are the weights from before training"
     MOMENT = "says that these are the weights of another moment, or an average"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from inspector.checkpoint.types import Shape
-from inspector.keys.placing.roles import is_counter, roles_of, squeezed
+from inspector.keys.placing.roles import NORM_NAME, is_counter, roles_of, squeezed
 from inspector.keys.placing.tree import Leaf, Path
 
 _MASK = (1 << 64) - 1
@@ -69,8 +69,9 @@ def grow_parts(leaves: Sequence[Leaf], computed: frozenset[str]) -> Part:
     modules: dict[str, Part] = {}
     for i, (leaf, role) in enumerate(zip(kept, roles_of(kept), strict=True)):
         module, _, last = leaf.name.rpartition(".")
-        # Flax's norms; alone it is a layer scale or a number.
-        role = "weight" if last == "scale" and f"{module}.bias" in names else role
+        # Flax's norms, and those that only scale (torchtune's RMSNorm); else it is a layer scale or a number.
+        if last == "scale" and (f"{module}.bias" in names or _is_norm(module, names)):
+            role = "weight"
         plain_own = _own_of(last, role) if module else None
         node = modules.get(module) if plain_own else None
         if node is not None and plain_own:
@@ -85,6 +86,10 @@ def grow_parts(leaves: Sequence[Leaf], computed: frozenset[str]) -> Part:
         node.leaves[own] = leaf
     _count(root)
     return root
+
+
+def _is_norm(module: str, names: set[str]) -> bool:
+    return NORM_NAME.search(module.rpartition(".")[2]) is not None and f"{module}.weight" not in names
 
 
 def _grown(root: Part, path: Path, first: int) -> Part:

@@ -51,7 +51,7 @@ def words_of_both(sides: Sides, links: Sequence[Link], *, by_table_only: bool) -
 def _computed() -> frozenset[str]:
     from inspector.keys.operations.computed import COMPUTED
 
-    return frozenset(name for kind in COMPUTED.values() for name in kind.leaves) - {"bias"}
+    return frozenset(name for kind in COMPUTED.values() for name in kind.leaves) - {"bias", "freqs"}
 
 
 def _buffers(sides: Sides, found: Worded) -> list[tuple[Leaf, Leaf]]:
@@ -168,21 +168,26 @@ def sorted_by_name(doubt: Doubt) -> list[tuple[Part, Part]]:
 
 
 def _option(choice: Choice) -> str:
-    """By the places' last names, or by so much more of them as tells them apart: cls_head.tower, reg_head.tower."""
-    places = [theirs.path for _, theirs in sorted(choice, key=_own)]
-    longest = max(map(len, places))
-    most = next((n for n in range(1, longest) if len({path[-n:] for path in places}) == len(places)), longest)
-    return ",".join(".".join(path[-most:]) for path in places)
+    """By what tells the places apart: cls_head.tower, reg_head.tower."""
+    return ",".join(_told_apart([theirs.path for _, theirs in sorted(choice, key=_own)]))
+
+
+def _told_apart(paths: Sequence[Path]) -> list[str]:
+    """Their last names, or so much more of them as tells them apart."""
+    longest = max(map(len, paths))
+    most = next((n for n in range(1, longest) if len({path[-n:] for path in paths}) == len(paths)), longest)
+    return [".".join(path[-most:]) for path in paths]
 
 
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     first = sorted_by_name(doubt)
     ours = _list(dict.fromkeys(_template(part.path) for part, _ in first))
     theirs = _list(dict.fromkeys(_template(part.path) for _, part in first))
-    options = [
-        (name, ", ".join(f"{one.path[-1]} is {other.path[-1]}" for one, other in sorted(choice, key=_own)))
-        for name, choice in zip(names, doubt.choices, strict=True)
-    ]
+    said = _told_apart([part.path for part, _ in first])
+    options = []
+    for name, choice in zip(names, doubt.choices, strict=True):
+        places = _told_apart([other.path for _, other in sorted(choice, key=_own)])
+        options.append((name, ", ".join(f"{one} is {other}" for one, other in zip(said, places, strict=True))))
     asks = "Are they in the order in which both sides have them?" if doubt.of_many else "Which reading holds?"
     return Ambiguity(
         id=other_words.RULE.id,

@@ -314,6 +314,20 @@ def is_spelled_like(one: str, other: str) -> bool:
     return short[at + 1 :] == long[at + 1 :] or turned
 
 
+# Roles whose one layer may be called by its kind alone, and that kind.
+_ONE_OF_ITS_KIND = {"last norm": ("norm",), "word embedding": ("embed",)}
+
+
+def is_called_by_its_kind(ours: Path, theirs: Path) -> bool:
+    """Whether the target calls norm what the file calls final_norm, or embedding what is word_embedding there, at the
+    top of a network."""
+    if not ours or not theirs or len(words_of(theirs[-1])) != 1 or any(map(str.isdecimal, (*ours, *theirs))):
+        return False
+    above = frozenset().union(*(words_of(segment) for path in (ours, theirs) for segment in path[:-1]))
+    kinds = [_ONE_OF_ITS_KIND.get(role) for role in read(ours, 0).roles]
+    return above <= EMPTY and words_of(theirs[-1]) in kinds
+
+
 def is_another_part(ours: Path, theirs: Path) -> bool:
     """Whether two names are of different parts of a system: its two towers (text_model and vision_model), or whatever
     each name says of its own (policy and value, speaker and listener).

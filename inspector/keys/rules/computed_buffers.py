@@ -20,7 +20,8 @@ from inspector.keys.report import Cost, Evidence, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Rule
 
 
-def _kind(leaf: Leaf) -> str:
+def kind_of_buffer(leaf: Leaf) -> str:
+    """Which of `COMPUTED` its name and shape say that it is, "" for none."""
     module, last = split_name(leaf.name)
     found = [k for k, x in COMPUTED.items() if last in x.leaves and leaf.shape and 0 not in leaf.shape]
     found = [k for k in found if COMPUTED[k].inside in module.lower()]
@@ -29,7 +30,7 @@ def _kind(leaf: Leaf) -> str:
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     for leaf in left.extra:
-        if kind := _kind(leaf):
+        if kind := kind_of_buffer(leaf):
             # Only its numbers can raise this question, so it is not asked beforehand.
             lossy = left.questions.told(RULE.id, (LEAVE_OUT,)) == LEAVE_OUT
             why = "by the user's choice" if lossy else f"if it is {COMPUTED[kind].what}"
@@ -46,7 +47,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
             )
     held = {tensor.name: tensor.held for tensor in left.target.tensors if tensor.held}
     for leaf in left.missing:
-        kind = _kind(leaf)
+        kind = kind_of_buffer(leaf)
         if (step := _as_held(leaf, held.get(leaf.name, ""))) is not None:
             yield step
         elif kind and COMPUTED[kind].fills:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from inspector.keys.placing.layouts import Voucher, voucher_of
 from inspector.keys.placing.roles import split_name
@@ -26,21 +27,29 @@ _HEAD = re.compile(
 _TABLE = re.compile(
     r"(^|[._])(pos|positions?|words?|tokens?|vocab|emb|embed[a-z]*|wte|wpe|time|types?|segments?)([._]|$)"
 )
-# An inception net has two heads, a detector with masks three.
+# An inception net has two heads, a detector with masks three. A row of them (of a detector's levels) is one.
 _MOST_HEADS = 3
+
+
+def is_called_head(leaf: Leaf) -> bool:
+    """Whether its module's name is one of a head."""
+    return _HEAD.search(split_name(leaf.name)[0]) is not None
 
 
 def _heads(left: Leftovers) -> list[Link]:
     candidates = [link for link in left.reshaped if _only_rows_differ(link)]
     if left.target.heads:
         return [link for link in candidates if link.target.name in left.target.heads]
-    # Without the architecture's own word for it: few modules, whole, all from the same old to the same new count,
-    # and no other shape that differs for another reason.
+    # Without the architecture's own word for it: few modules, whole, all from the same old to the same new count (a
+    # detector's for each of its boxes), and no other shape that differs for another reason.
     candidates = [link for link in candidates if split_name(link.target.name)[1] in _LEAVES]
     counts = {(_rows(link.source.shape), _rows(link.target.shape)) for link in candidates}
+    ratios = {_ratio(link) for link in candidates}
     modules = {split_name(link.target.name)[0] for link in candidates}
+    rows_of_heads = {re.sub(r"\.[0-9]+$", ".#", module) for module in modules}
+    beside = len({split_name(module)[0] for module in modules}) == 1
     matrices = [link for link in candidates if len(link.target.shape or ()) >= 2]
-    if len(counts) != 1 or len(modules) > _MOST_HEADS or len(matrices) < len(modules):
+    if len(ratios if beside else counts) != 1 or len(rows_of_heads) > _MOST_HEADS or len(matrices) < len(modules):
         return []
     # A network whose table has other rows is of another vocabulary or length, its tied output layer with it.
     if any(_is_table(link, left) for link in matrices):
@@ -51,9 +60,11 @@ def _heads(left: Leftovers) -> list[Link]:
 def _is_table(link: Link, left: Leftovers) -> bool:
     """Whether rows are looked up in it: by its name, or a matrix alone that neither is last nor is called a head."""
     module = split_name(link.target.name)[0]
+    if any(t.name == f"{module}.bias" for t in left.target.tensors):
+        return False  # nothing is added to what is looked up, whatever it is called
     if voucher_of(link.source, link.target) is Voucher.EMBEDDING:
         return True
-    if _HEAD.search(module) or any(t.name == f"{module}.bias" for t in left.target.tensors):
+    if _HEAD.search(module):
         return False
     last = next((t.name for t in reversed(left.target.tensors) if len(t.shape or ()) > 1), "")
     return _TABLE.search(module) is not None or link.target.name != last
@@ -82,6 +93,10 @@ def _modules(leaves: Sequence[Leaf]) -> dict[str, dict[str, Leaf]]:
         module, last = split_name(leaf.name)
         found.setdefault(module, {})[last] = leaf
     return found
+
+
+def _ratio(link: Link) -> Fraction:
+    return Fraction(_rows(link.source.shape), max(_rows(link.target.shape), 1))
 
 
 def _rows(shape: tuple[int, ...] | None) -> int:

@@ -73,7 +73,9 @@ def _routes(pair: Pair) -> Iterator[Route]:
         best, fits = _best_map(ours, theirs)
         if best == by_name or _score(ours, theirs, best) <= _score(ours, theirs, by_name):
             continue
-        contradicted = any(overlap(ours[n], theirs[n]) for n in ours if n in theirs)
+        # A layer that stays where it is contradicts nothing, where no other of the row is like it.
+        apart = len({node.signature for node in ours.values()}) == len(ours)
+        contradicted = any(overlap(ours[n], theirs[n]) for n in ours if n in theirs and not (apart and best[n] == n))
         answer: str | None = SHIFTED
         listed = _listed(pair, ours, theirs, best)
         if contradicted or not fits or listed or _is_part(ours, best) or _is_another(stem, ours, theirs):

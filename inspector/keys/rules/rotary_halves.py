@@ -27,6 +27,7 @@ _ANY = re.compile(
     r"(^|[._])(q|k|q_proj|k_proj|query|key|to_q|to_k|wq|wk|linear_q|linear_k|q_lin|k_lin)\.(weight|bias)$"
 )
 _FREQUENCIES = re.compile(r"(^|\.)(rope\.freqs|rotary_emb\.inv_freq|inv_freq)$")
+_IN_PROJ = ".in_proj_weight"
 # Sizes of one head that models have, the commonest first.
 _USUAL = (128, 64, 80, 96, 256, 112, 192, 160, 32, 48)
 _MOST = 12
@@ -58,7 +59,11 @@ def _is_any(end: str) -> bool:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
-    ways = [(link, _way(link)) for link in (*left.settled, *left.permuted) if link.source.shape]
+    ways = [(link, way) for link in (*left.settled, *left.permuted) if link.source.shape and (way := _way(link))]
+    if ways:
+        # torch.nn.MultiheadAttention, which is cut into its parts here, rotates nothing.
+        plain = {t.name.removesuffix(_IN_PROJ) for t in left.target.tensors if t.name.endswith(_IN_PROJ)}
+        ways = [(link, way) for link, way in ways if link.target.name.rsplit(".", 2)[0] not in plain]
     for way in ("halves", "pairs"):
         links = [link for link, found in ways if found == way]
         if not links:

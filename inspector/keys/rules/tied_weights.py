@@ -38,7 +38,7 @@ EMBEDDINGS = (
 )
 
 
-def _is_embedding(name: str) -> bool:
+def is_embedding(name: str) -> bool:
     module, leaf = split_name(name)
     return leaf == "weight" and split_name(module)[1] in EMBEDDINGS
 
@@ -48,18 +48,18 @@ def _is_square(leaf: Leaf) -> bool:
     return len(set(leaf.shape or ())) < 2
 
 
-def _is_head(leaf: Leaf) -> bool:
+def is_head(leaf: Leaf) -> bool:
     module, last = split_name(leaf.name)
     return last == "weight" and split_name(module)[1] in HEADS and len(leaf.shape or ()) == 2
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
     # Where an embedding went under no change of its numbers.
-    there = [link for link in left.settled if _is_embedding(link.target.name) and not _is_square(link.target)]
+    there = [link for link in left.settled if is_embedding(link.target.name) and not _is_square(link.target)]
     for place in left.missing:
         group = next((names for names in left.target.ties if place.name in names), ())
         declared = [link for link in left.settled if link.target.name in group] if group else []
-        own = declared or ([link for link in there if _is_head(place) and link.target.shape == place.shape])
+        own = declared or ([link for link in there if is_head(place) and link.target.shape == place.shape])
         if len(own) == 1 or declared:
             yield Step(
                 kind=StepKind.TIE,
@@ -73,7 +73,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
                 declared=bool(declared),
             )
     for leaf in left.extra:
-        same = [link for link in there if _is_head(leaf) and link.source.shape == leaf.shape]
+        same = [link for link in there if is_head(leaf) and link.source.shape == leaf.shape]
         if len(same) != 1:
             continue
         lossy = left.questions.told(RULE.id, (LEAVE_OUT,)) == LEAVE_OUT

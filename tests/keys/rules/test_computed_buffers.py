@@ -105,6 +105,7 @@ def test_function_and_lines_are_equal(kind):
         "future-mask": (6, 6),
         "window-coordinates": (1, 17, 17, 2),
         "inverse-frequencies": (8,),
+        "rope-frequencies": (8,),
         "lower-mask": (6, 6),
         "upper-mask": (1, 1, 6, 6),
         "infinite-mask": (6, 6),

@@ -50,3 +50,31 @@ def test_a_table_of_more_positions_is_no_head(file_of, target_of):
     goal = {"position_embeddings.weight": (20, 8), **net(3)}
     report = diagnose(file_of({**goal, "position_embeddings.weight": (22, 8)}), target_of(goal))
     assert report.plan is None and "22x8 in the file" in report.refusal
+
+
+def test_heads_for_each_of_several_boxes_go_by_their_classes(file_of, target_of):
+    """torchvision's box predictor has four numbers a class, SSD as many rows as it has boxes at a level."""
+    body = {"body.weight": (8, 3, 3, 3)}
+
+    def heads(name, rows):
+        sizes = (("weight", (rows, 8)), ("bias", (rows,)))
+        return {f"{name}.{last}": shape for last, shape in sizes}
+
+    def rcnn(classes):
+        return body | heads("roi.cls_score", classes) | heads("roi.bbox_pred", 4 * classes)
+
+    def ssd(classes):
+        return body | {n: s for i in range(6) for n, s in heads(f"conf.{i}", (4 + i % 2 * 2) * classes).items()}
+
+    for net_of in (rcnn, ssd):
+        plan = diagnose(file_of(net_of(21)), target_of(net_of(5))).plan
+        assert plan.needs_accept == ("head-mismatch",) and not plan.missing
+    # Rows that change for another reason are no classes.
+    other = rcnn(5) | heads("roi.bbox_pred", 20 + 3)
+    assert diagnose(file_of(rcnn(21)), target_of(other)).plan is None
+
+
+def test_a_head_called_embedding_has_a_bias_and_is_no_table(file_of, target_of):
+    goal = {"conv.weight": (8, 3, 3, 3), "rnn.1.embedding.weight": (5, 8), "rnn.1.embedding.bias": (5,)}
+    ours = {**goal, "rnn.1.embedding.weight": (9, 8), "rnn.1.embedding.bias": (9,)}
+    assert diagnose(file_of(ours), target_of(goal)).plan.needs_accept == ("head-mismatch",)

@@ -119,3 +119,23 @@ def test_a_row_that_only_seems_to_be_counted_from_its_other_end_is_left(file_of,
         ours = {f"up{len(goal) + 1 - int(n[2])}.weight": s for n, s in goal.items()}
         report = diagnose(file_of(ours | DOWN), target_of(goal | DOWN))
         assert report.plan is None or not report.plan.complete or "index-shift" not in [u.id for u in report.plan.rules]
+
+
+def test_a_layer_that_keeps_its_number_contradicts_nothing_where_none_is_like_it(file_of, target_of):
+    """Batch norms were put between: the first number is equal, and every layer has its own shape."""
+
+    def net(numbers):
+        sizes = ((12, 3), (24, 12), (48, 24))
+        layers = zip(numbers, sizes, strict=True)
+        return {f"encoder.{n}.{x}": (a, b, 4, 4) if x == "weight" else (a,) for n, (a, b) in layers for x in LEAVES}
+
+    plan = diagnose(file_of(net((0, 3, 6))), target_of(net((0, 2, 4)))).plan
+    assert plan.complete and not plan.ambiguities and not plan.chosen
+    assert {s.source: s.target for s in plan.steps}["encoder.6.bias"] == "encoder.4.bias"
+    # Where the names place more than one of equal layers, the answers differ.
+    alike = [{f"net.{n}.weight": (8, 8) for n in numbers} for numbers in ((1, 2, 3, 4), (0, 1, 2, 3))]
+    asked = diagnose(file_of(alike[0] | {"net.9.weight": (3, 8)}), target_of(alike[1] | {"net.8.weight": (3, 8)})).plan
+    assert asked is None or asked.ambiguities or not asked.complete
+
+
+LEAVES = ("weight", "bias")

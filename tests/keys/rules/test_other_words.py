@@ -320,3 +320,16 @@ def test_what_is_left_over_is_one_question_whatever_the_layers_are_called(file_o
     assert plan.complete and {s.source: s.target for s in plan.steps} == truth
     one = diagnose(ours, goal, choose=answers | {rest.at(rest.places[0]): "leave-out"})
     assert one.plan is None or not one.plan.complete
+
+
+def test_options_say_enough_of_either_name_to_be_told_apart():
+    """bn is _bn1, bn is _bn2: which of them is meant stands a level above."""
+    from inspector.keys.placing.matching import Doubt
+    from inspector.keys.placing.parts import Part
+    from inspector.keys.placing.worded import _question
+
+    ours = [Part(("blocks", "0", name, "bn"), 0) for name in ("depthwise", "project")]
+    theirs = [Part(("stages", "0", name, "0"), 0) for name in ("value", "advantage")]
+    choice = tuple(zip(ours, theirs, strict=True))
+    options = dict(_question(Doubt(choices=(choice,)), ["value.0,advantage.0"]).options)
+    assert options["value.0,advantage.0"] == "depthwise.bn is value.0, project.bn is advantage.0"

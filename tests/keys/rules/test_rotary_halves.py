@@ -185,3 +185,50 @@ def test_rows_of_a_matrix_that_lies_the_other_way_round_are_permuted_as_well(squ
     made = apply_plan(checkpoint, plan)
     assert all(torch.equal(made[names[n]], permuted(weights[n])) for n in names)
     assert verify_plan(checkpoint, plan, goal).holds
+
+
+def test_torchtunes_norms_are_before_what_they_are_called_after(file_of, target_of):
+    """Its sa_norm is Llama's input_layernorm, mlp_norm is post_attention_layernorm; a norm that only scales has no
+    weight beside."""
+
+    def side(embed, block, attention, mlp, norms, norm):
+        shapes = {embed: (30, 16)}
+        for i in range(2):
+            shapes |= {block.format(i) + f"{attention}.{x}_proj.weight": (16, 16) for x in "qkv"}
+            shapes |= {
+                block.format(i) + name: shape for name, shape in zip(mlp, ((24, 16), (24, 16), (16, 24)), strict=True)
+            }
+            shapes |= {block.format(i) + name: (16,) for name in norms}
+        return shapes | {norm: (16,)}
+
+    tune = "tok_embeddings.weight", "layers.{}.", "attn", ("mlp.w1.weight", "mlp.w3.weight", "mlp.w2.weight")
+    hugging = "model.embed_tokens.weight", "model.layers.{}.", "self_attn"
+    mlp = "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"
+    ours = side(*tune, ("sa_norm.scale", "mlp_norm.scale"), "norm.scale")
+    norms = ("input_layernorm.weight", "post_attention_layernorm.weight")
+    goal = side(*hugging, mlp, norms, "model.norm.weight")
+    plan = diagnose(file_of(ours), target_of(goal), choose={"rotary-halves": "heads-of-4"}).plan
+    goes = {step.source: step.target for step in plan.steps}
+    assert plan.complete and goes == dict(zip(ours, goal, strict=True))
+
+
+def test_torchs_own_attention_rotates_nothing(saved, target_of):
+    torch.manual_seed(0)
+    ours = {
+        f"layers.{i}.attn.{x}_proj.{leaf}": torch.randn((12, 12)[: 2 if leaf == "weight" else 1])
+        for i in range(2)
+        for x in ("q", "k", "v", "out")
+        for leaf in ("weight", "bias")
+    }
+    goal = {
+        f"layers.{i}.self_attn.{name}": shape
+        for i in range(2)
+        for name, shape in (
+            ("in_proj_weight", (36, 12)),
+            ("in_proj_bias", (36,)),
+            ("out_proj.weight", (12, 12)),
+            ("out_proj.bias", (12,)),
+        )
+    }
+    plan = diagnose(saved(ours), target_of(goal)).plan
+    assert plan.complete and not plan.ambiguities
