@@ -126,6 +126,8 @@ _NUMBERS_ASIDE = _words(
     stderr quantile quantiles percentile percentiles zscore zscores skewness kurtosis histogram histograms sparsity
     checksum checksums timestamp timestamps nbytes flops macs latency idx indices ids activation activations
     exponent distance distances log_prob log_probs ci_low ci_high clip_norms d_weights act_stats rank_order secret_share
+    bits bytes bins hash hashes labels inputs targets kl magnitude magnitudes membrane potentials relevance staleness
+    watermark zeros age ages access polyak expected compressed norms line_dir group_size prune_rate slow_buffer
     """
 )
 # Of these a network's own name is made as well (max_vit, low_light, AlphaZero, step_fun): they say something alone.
