@@ -26,7 +26,7 @@ _OF_ANOTHER = re.compile(
 )
 _NAMED = re.compile(r"[A-Za-z]{2}")
 # What is done to the numbers alone, and not to a data set (shuffled, flipped).
-_DONE = frozenset({"transposed", "negated", "inverted", "permuted", "scrambled", "corrupted", "truncated", "encrypted"})
+_DONE = frozenset("transposed negated inverted permuted scrambled corrupted truncated encrypted".split())
 # Keys that say what the numbers are; a model's, an optimizer's or a loss's kind is another thing.
 _KINDS = re.compile(
     r"(?:(?:tensors?|weights?|values?|numbers?|data|content|file|checkpoint|ckpt|params?|state)_)?"
