@@ -26,7 +26,7 @@ _OF_ANOTHER = re.compile(
 )
 _NAMED = re.compile(r"[A-Za-z]{2}")
 # What is done to the numbers alone, and not to a data set (shuffled, flipped).
-_DONE = frozenset("transposed negated inverted permuted scrambled corrupted truncated encrypted".split())
+_DONE = re.compile("transposed|negated|inverted|permuted|scrambled|corrupted|truncated|encrypted")
 # Keys that say what the numbers are; a model's, an optimizer's or a loss's kind is another thing.
 _KINDS = re.compile(
     r"(?:(?:tensors?|weights?|values?|numbers?|data|content|file|checkpoint|ckpt|params?|state)_)?"
@@ -91,7 +91,8 @@ def _says_so(key: str, text: str) -> bool:
     if text.lower() in _TRUE:
         found = _IS.fullmatch(name)
         said = found[1] if found else name
-        return said in _DONE or (found is not None and (is_about_weights(said) or is_not_as_used(said)))
+        aside = found is not None and (is_about_weights(said) or is_not_as_used(said))
+        return aside or _DONE.fullmatch(said) is not None
     if _OF_ANOTHER.fullmatch(name):
         return text.lower() not in ("none", "false") and _NAMED.search(text) is not None
     words = words_in(text)
