@@ -149,6 +149,9 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ),
     ("kernels over pictures for kernels over films", R, "inflated-kernels with consent"),
     ("the first blocks of a deeper network", A, "fewer-blocks"),
+    ("every row of layers counted from 1 where the target counts from 0", R, "counted-from"),
+    ("a picture that another library flattens or unfolds place by place", A, "flatten-order, unfold-order"),
+    ("numbers of which the file says beside them that they are no weights", A, "stated-beside"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

@@ -362,3 +362,31 @@ def test_class_100_kernels_over_films(file_of, target_of):
 def test_class_101_the_first_blocks_of_a_deeper_network(file_of, target_of, tiny_vit):
     plan = diagnose(file_of(tiny_vit(depth=5)), target_of(tiny_vit())).plan
     assert [q.id for q in plan.ambiguities] == ["fewer-blocks"] and not plan.complete
+
+
+def test_class_102_every_row_is_counted_from_one(file_of, target_of, placed_as):
+    rows = {"layers": 3, "norms": 2}
+    goal = {f"{row}.{i}.weight": (4, 4) for row, n in rows.items() for i in range(n)}
+    ours = {f"{row}.{i + 1}.weight": (4, 4) for row, n in rows.items() for i in range(n)}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert report.plan.complete and [rule.id for rule in report.plan.rules] == ["counted-from"]
+    assert placed_as(report) == dict(zip(goal, ours, strict=True))
+
+
+def test_class_103_pictures_that_are_flattened_and_unfolded(file_of, target_of):
+    conv = {"conv1.weight": (4, 3, 3, 3), "conv1.bias": (4,), "conv2.weight": (6, 4, 3, 3), "conv2.bias": (6,)}
+    ours = {"conv1/kernel": (3, 3, 3, 4), "conv1/bias": (4,), "conv2/kernel": (3, 3, 4, 6), "conv2/bias": (6,)}
+    behind, before = {"fc.weight": (5, 24), "fc.bias": (5,)}, {"fc.weight": (27, 7), "fc.bias": (27,)}
+    for goal, question in ((conv | behind, "flatten-order"), (before | conv, "unfold-order")):
+        matrix = {"fc/kernel": goal["fc.weight"][::-1], "fc/bias": goal["fc.bias"]}
+        file = matrix | ours if question == "unfold-order" else ours | matrix
+        plan = diagnose(file_of(file), target_of(goal)).plan
+        assert [asked.id for asked in plan.ambiguities] == [question] and not plan.complete
+
+
+def test_class_104_what_is_said_beside_the_numbers(saved, target_of):
+    state = {"fc.weight": torch.randn(3, 4), "fc.bias": torch.randn(3)}
+    goal = target_of({"fc.weight": (3, 4), "fc.bias": (3,)})
+    said = replace(saved(state), metadata=(("kind", "fisher information"),))
+    assert [question.id for question in diagnose(said, goal).plan.ambiguities] == ["stated-beside"]
+    assert not diagnose(said, goal).plan.complete and diagnose(saved(state), goal).plan.complete
