@@ -81,6 +81,16 @@ def test_an_open_question_stands_before_the_lists(app: AppTest, tmp_path: Path) 
     assert not any("Not placed until" in box.label for box in app.expander)
 
 
+def test_what_a_pasted_list_has_of_shapes_is_said(app: AppTest, tmp_path: Path) -> None:
+    _open(app, {"fc.weight": torch.ones(2, 2), "fc.bias": torch.ones(2)}, tmp_path)
+    for text, says in (
+        ("fc.weight\nfc.bias", "shapes cannot be compared"),
+        ("fc.weight (2, 2)\nfc.bias (2,)", "Names and shapes that you pasted."),
+    ):
+        app.text_area[0].set_value(text).run()
+        assert not app.exception and says in _html(app)
+
+
 def test_three_thousand_keys_are_folded_searched_and_listed(app: AppTest, tmp_path: Path) -> None:
     names = [f"layers.{i}.{part}.{leaf}" for i in range(250) for part in "abcdef" for leaf in ("weight", "bias")]
     _open(app, {n: torch.zeros(1) for n in names}, tmp_path)

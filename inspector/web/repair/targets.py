@@ -57,7 +57,14 @@ def choose_target(hand: Hand, own: Target | None) -> tuple[Target | None, str]:
             hand.sha256, reports.checkpoint_of(hand).weights
         ), "What your own code builds; sizes that a file shows follow it."
     text = st.text_area("One key per line", placeholder='print(*model.state_dict(), sep="\\n")', key="target-keys")
-    return (_of_keys(text) if text and text.strip() else None), "Names that you pasted; shapes cannot be compared."
+    if not text or not text.strip():
+        return None, ""
+    pasted = _of_keys(text)
+    known = sum(tensor.shape is not None for tensor in pasted.tensors)
+    if not known:
+        return pasted, "Names that you pasted; shapes cannot be compared."
+    all_of_them = known == len(pasted.tensors)
+    return pasted, "Names and shapes that you pasted" + ("." if all_of_them else f", {known:,} of them with a shape.")
 
 
 def show_target(target: Target, why: str) -> None:
