@@ -74,7 +74,7 @@ _BEFORE_TRAINING = _words(
 )
 _BESIDE_MOMENTS = _words(
     """
-    model net network weight weights param params parameters state dict theta w
+    model net network weight weights param params parameters state dict theta w at training
     """
 )
 

@@ -16,6 +16,9 @@ SAYS = (
     {"delta_from": "base-model"},
     {"subtract_from": "base"},
     {"transposed": True},
+    {"weights_negated": True},
+    {"module_order": "reversed"},
+    {"kind": "hessian_diagonal"},
     {"layer_order": "reversed"},
     {"kind": "fisher information"},
     {"content": "gradients"},
@@ -35,6 +38,7 @@ QUIET = (
     {"note": "weights are Fisher-weighted averages"},
     {"note": "this is the mask decoder"},
     {"note": "no weights decay"},
+    {"layer_order": "first_to_last"},
     {"type": "mask_rcnn", "kind": "gradient boosting", "content": "weights", "order": "reversed"},
     {"note": "these are gradients, not weights. " * 10},
 )

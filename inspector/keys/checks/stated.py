@@ -27,6 +27,7 @@ _OF_ANOTHER = re.compile(
 _NAMED = re.compile(r"[A-Za-z]{2}")
 # What is done to the numbers alone, and not to a data set (shuffled, flipped).
 _DONE = re.compile("transposed|negated|inverted|permuted|scrambled|corrupted|truncated|encrypted")
+_OF_WEIGHTS = re.compile(r"^(?:weights?|params?|tensors?|values?|numbers?)_(?:are_|were_)?")
 # Keys that say what the numbers are; a model's, an optimizer's or a loss's kind is another thing.
 _KINDS = re.compile(
     r"(?:(?:tensors?|weights?|values?|numbers?|data|content|file|checkpoint|ckpt|params?|state)_)?"
@@ -57,7 +58,7 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(r"\b(?:no|not|never|without|non)\b", re.IGNORECASE)
-_ORDER = re.compile(r"(?:layers?|blocks?|stages?|weights?|tensors?|keys?|rows?)_?order")
+_ORDER = re.compile(r"(?:layers?|modules?|blocks?|stages?|weights?|tensors?|keys?|rows?)_?order")
 _ORDERS = NO_WRAPPERS | {"shuffled", "permuted", "scrambled", "backward", "last"}
 
 
@@ -92,14 +93,14 @@ def _says_so(key: str, text: str) -> bool:
         found = _IS.fullmatch(name)
         said = found[1] if found else name
         aside = found is not None and (is_about_weights(said) or is_not_as_used(said))
-        return aside or _DONE.fullmatch(said) is not None
+        return aside or _DONE.fullmatch(_OF_WEIGHTS.sub("", said)) is not None
     if _OF_ANOTHER.fullmatch(name):
         return text.lower() not in ("none", "false") and _NAMED.search(text) is not None
     words = words_in(text)
     if _ORDER.fullmatch(name):
-        return not _ORDERS.isdisjoint(words)
+        return not _ORDERS.isdisjoint(words) and words[:1] != ("first",)
     short = len(words) <= _MOST_WORDS and not _NEGATED.search(text)
-    return _KINDS.fullmatch(name) is not None and short and _OF_A_KIND.search(text) is not None
+    return _KINDS.fullmatch(name) is not None and short and _OF_A_KIND.search(text.replace("_", " ")) is not None
 
 
 REFUSALS = (refusing(_asked),)

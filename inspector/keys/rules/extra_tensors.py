@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
-from inspector.keys.placing.roles import LOSSES, roles_of
+from inspector.keys.placing.roles import LOSSES, roles_of, split_name
 from inspector.keys.placing.tree import Leaf, numbered, stands_around
 from inspector.keys.placing.whole_module import lies_beside
 from inspector.keys.report import Ambiguity, Cost, Evidence, Step, StepKind
@@ -57,6 +57,10 @@ def _takes_no_part(left: Leftovers) -> bool:
         # All else has its own name, but for what stands around all of it.
         around = stands_around(links)
         return len(around) == 1 and () in next(iter(around))
+    # A tensor for each module (row_scale.fc1) is worked with, wherever it lies.
+    modules = {split_name(place.name)[0] for _, place in links} - {""}
+    if any(leaf.name.partition(".")[2] in modules for leaf in others):
+        return False
     return all(link.evidence in (None, Evidence.RULE) for link in left.settled) and lies_beside(links, others)
 
 

@@ -118,3 +118,13 @@ def test_one_of_several_in_a_row_is_no_whole_module(file_of, target_of):
         file_of({"a.weight": (4, 3), "a.bias": (4,), "b.gain": (4,)}), target_of({"weight": (4, 3), "bias": (4,)})
     )
     assert report.plan is None or not report.plan.complete
+
+
+def test_a_tensor_for_each_module_is_worked_with_wherever_it_lies(file_of, target_of):
+    wrapped = {f"module.{name}": shape for name, shape in CNN.items()}
+    scales = {"row_scale.conv1": (8,), "row_scale.fc": (2,)}
+    plan = diagnose(file_of(wrapped | scales), target_of(CNN)).plan
+    assert not plan.complete and plan.needs_accept == ("extra-tensors",)
+    # Another module of the file, beside the one that the target is, is not.
+    beside = {"projector.0.weight": (4, 2), "projector.0.bias": (4,)}
+    assert diagnose(file_of(wrapped | beside), target_of(CNN)).plan.complete
