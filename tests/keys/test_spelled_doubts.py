@@ -106,3 +106,21 @@ def test_numbers_are_parted_where_the_other_side_has_them_apart():
     assert in_one_form(("units", "0", "fc1"), ("units0", "fc1")) == (("units", "0", "fc1"), ("units", "0", "fc1"))
     assert in_one_form(("fc1",), ("layers", "fc1")) == (("fc1",), ("layers", "fc1"))
     assert in_one_form(("a-b",), ("a_b",)) == (("a_b",), ("a_b",))
+
+
+def test_a_layer_with_the_higher_number_is_not_the_lower_one(file_of, target_of):
+    """One of two norms was wrapped: what is left of the names would put norm2 before norm1."""
+    goal = {f"layer.{i}.norms.{n}.weight": (8,) for i in (0, 1) for n in (0, 1)}
+    goal |= {f"layer.{i}.{name}.weight": s for i in (0, 1) for name, s in (("att.qkv", (24, 8)), ("mlp.fc1", (16, 8)))}
+    ours = {
+        name.replace("layer.", "blocks.").replace("norms.0", "norm1").replace("norms.1", "norm2"): shape
+        for name, shape in goal.items()
+    }
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert plan.complete and not plan.ambiguities
+    wrapped = {name.replace("blocks.0.norm2.", "blocks.0.norm2.blocks."): shape for name, shape in ours.items()}
+    report = diagnose(file_of(wrapped), target_of(goal))
+    places = {step.source: step.target for step in report.plan.steps} if report.plan else {}
+    assert not (report.plan and report.plan.complete) or (
+        places["blocks.0.norm2.blocks.weight"] == "layer.0.norms.1.weight"
+    )

@@ -40,6 +40,7 @@ from inspector.keys.placing.miscounted import (
     exchanges_numbers,
     monotone,
     runs_against,
+    runs_back,
 )
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
 from inspector.keys.placing.tree import Leaf, Path
@@ -165,7 +166,7 @@ def by_words(
             siblings.append(pair)
         elif not exact and (says_another(pair, points) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
-    loose = loose or counts_another_way(found.pairs) or exchanges_numbers(found.pairs)
+    loose = loose or runs_back(found.pairs) or counts_another_way(found.pairs) or exchanges_numbers(found.pairs)
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
     if any(pair.points < 0 for pair in doubtful):
         # What could be in its place, of equal shape in the same block, is as doubtful.

@@ -71,6 +71,32 @@ def runs_against(pairs: Sequence[Counterpart]) -> bool:
     return bool(turned & kept)
 
 
+def runs_back(pairs: Sequence[Counterpart]) -> bool:
+    """Whether of two layers alike the one with the higher number has the lower one in the target: norm2.wrapped as
+    norms.0 beside norm1 as norms.1. Of the outermost numbers in their names, and of the innermost."""
+    rows: dict[tuple[object, ...], dict[int, set[int]]] = {}
+    for pair in pairs:
+        if pair.ours.children:
+            continue
+        sides = [_numbered_levels(part.path) for part in (pair.ours, pair.theirs)]
+        for at in (0, -1) if all(sides) else ():
+            (ours, number), (theirs, there) = sides[0][at], sides[1][at]
+            row = rows.setdefault((at, ours, theirs, pair.ours.bag), {})
+            row.setdefault(number, set()).add(there)
+    for row in rows.values():
+        # What has several counterparts is counted twice, by rows and columns.
+        order = [next(iter(there)) for _, there in sorted(row.items()) if len(there) == 1]
+        if len(order) == len(set(order)) == len(row) and order != sorted(order):
+            return True
+    return False
+
+
+def _numbered_levels(path: Path) -> list[tuple[tuple[Path, str], int]]:
+    """((what stands above it, its name without the number), number) of each segment that is numbered."""
+    ends = ((at, numbered_end(segment)) for at, segment in enumerate(path))
+    return [((path[:at], end[0]), end[1]) for at, end in ends if end]
+
+
 def _innermost(path: Path) -> tuple[tuple[Path, str], int] | None:
     """((what stands around it, its name without the number), number) of the innermost segment that is numbered; what
     lies in it is part of the row's name."""
