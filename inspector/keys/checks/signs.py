@@ -33,18 +33,22 @@ _MOST_NUMEL = 1 << 16
 def _asked(context: Context) -> str:
     """Where something was read into names, the user says whether it is the weights; nobody doubts plain names."""
     says = "" if _is_plain(context) else _one_sign(context)
+    return ask_whether_weights(
+        context, "one-sign", says, yes="yes, this network keeps them on one side of zero", place="kernels"
+    )
+
+
+def ask_whether_weights(context: Context, ident: str, says: str, *, yes: str, place: str = "") -> str:
+    """Why it is no repair where the user answers that these are not the weights; "" else, and where nothing is said."""
     if not says:
         return ""
     answer = context.questions.ask(
         Ambiguity(
-            id="one-sign",
+            id=ident,
             question=f"{says} Are they the weights?",
-            options=(
-                (WEIGHTS, "yes, this network keeps them on one side of zero"),
-                (OTHER, "no: then there is nothing to load"),
-            ),
+            options=((WEIGHTS, yes), (OTHER, "no: then there is nothing to load")),
         ),
-        place="kernels",
+        place=place,
     )
     return f"{says} They are not the weights." if answer == OTHER else ""
 

@@ -11,9 +11,8 @@ import re
 
 from inspector.checkpoint.level_words import NO_WRAPPERS, is_about_weights, is_not_as_used, words_in
 from inspector.keys.checks.entry import Context, refusing
-from inspector.keys.report import Ambiguity
+from inspector.keys.checks.signs import ask_whether_weights
 
-WEIGHTS, OTHER = "weights", "other-numbers"
 # A sentence, and not a log, a licence or a configuration; readers cut a longer one to so many characters.
 _LONGEST = 200
 _MOST_ENTRIES = 1000
@@ -63,17 +62,7 @@ _ORDERS = NO_WRAPPERS | {"shuffled", "permuted", "scrambled", "backward", "last"
 
 
 def _asked(context: Context) -> str:
-    says = _stated(context)
-    if not says:
-        return ""
-    answer = context.questions.ask(
-        Ambiguity(
-            id="stated-beside",
-            question=f"{says} Are they the weights?",
-            options=((WEIGHTS, "yes, these are the weights"), (OTHER, "no: then there is nothing to load")),
-        )
-    )
-    return f"{says} They are not the weights." if answer == OTHER else ""
+    return ask_whether_weights(context, "stated-beside", _stated(context), yes="yes, these are the weights")
 
 
 def _stated(context: Context) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,17 @@ def _is_mask(shape: Shape) -> bool:
     return len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3] > 1
 
 
+_INVERSE_FREQUENCIES = Computed(
+    leaves=("inv_freq",),
+    what="the rotary frequencies for the base 10,000",
+    fits=lambda shape: len(shape) == 1 and shape[0] > 1,
+    make=_frequencies,
+    lines=lambda shape: [
+        f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
+    ],
+    fills=False,
+)
+
 COMPUTED: Mapping[str, Computed] = {
     "positions": Computed(
         leaves=("position_ids",),
@@ -168,28 +179,9 @@ COMPUTED: Mapping[str, Computed] = {
         # A masked linear layer (MADE) has a mask of its own, and means it.
         inside="att",
     ),
-    "inverse-frequencies": Computed(
-        leaves=("inv_freq",),
-        what="the rotary frequencies for the base 10,000",
-        fits=lambda shape: len(shape) == 1 and shape[0] > 1,
-        make=_frequencies,
-        lines=lambda shape: [
-            f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
-        ],
-        fills=False,
-    ),
+    "inverse-frequencies": _INVERSE_FREQUENCIES,
     # What Meta's code keeps of them is called freqs, as learned ones of others are.
-    "rope-frequencies": Computed(
-        leaves=("freqs",),
-        what="the rotary frequencies for the base 10,000",
-        fits=lambda shape: len(shape) == 1 and shape[0] > 1,
-        make=_frequencies,
-        lines=lambda shape: [
-            f"buffer = (1.0 / (10000.0 ** (torch.arange(0, {2 * shape[0]}, 2).double() / {2 * shape[0]}))).float()"
-        ],
-        fills=False,
-        inside="rope",
-    ),
+    "rope-frequencies": replace(_INVERSE_FREQUENCIES, leaves=("freqs",), inside="rope"),
     # No name tells these: only code that holds them, looked at when the target was built, does (`code_runner.held_in`).
     "lower-mask": Computed(
         leaves=(),
