@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from inspector.checkpoint.types import Shape
 from inspector.keys.placing.by_order import Pairs, Sides
 from inspector.keys.placing.kinds import kind_of
 from inspector.keys.placing.roles import is_counter, is_other_quantity, roles_of, split_name
-from inspector.keys.placing.tree import Leaf
+from inspector.keys.placing.tree import Leaf, exchanged
 from inspector.keys.report import Ambiguity, Evidence
 from inspector.keys.rules import related_names
 from inspector.keys.rules.entry import Link, Move, Questions
@@ -42,8 +43,11 @@ def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Qu
     goes = {leaf.name: place.name for leaf, place in order}
     extra = [x for x in sides.leaves if x.name not in ours and not is_counter(x)]
     empty = [x for x in sides.places if x.name not in theirs and not is_counter(x)]
+    filled = {link.target.name: link.target.shape for link in links}
     pairs = [
-        (leaf, place) for leaf, place in _pairs(extra, empty, sides) if goes.get(leaf.name, place.name) == place.name
+        (leaf, place)
+        for leaf, place in _pairs(extra, empty, sides)
+        if goes.get(leaf.name, place.name) == place.name and not _is_of_another_set(leaf, place, extra, filled)
     ]
     made: list[Link] = []
     held: list[Leaf] = []
@@ -100,6 +104,18 @@ def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[t
         if (module, other) in layers and own == there and (leaf, place) not in alone:
             beside.append((leaf, place))
     return [*alone, *beside]
+
+
+def _is_of_another_set(leaf: Leaf, place: Leaf, extra: Sequence[Leaf], filled: Mapping[str, Shape | None]) -> bool:
+    """Whether what lies beside the tensor is a second set of what is placed already: its part in the gap of the first
+    would mix the two."""
+    ours, theirs = exchanged(split_name(leaf.name)[0], split_name(place.name)[0])
+    for other in extra if ours != theirs else ():
+        path = tuple(other.name.split("."))
+        name = ".".join((*theirs, *path[len(ours) :]))
+        if path[: len(ours)] == ours and name in filled and filled[name] in (None, other.shape):
+            return True
+    return False
 
 
 def _is_turned(leaf: Leaf, place: Leaf) -> bool:

@@ -95,7 +95,20 @@ def make(seed: str) -> tuple[Scene, tuple[str, ...]]:
     scene = Scene(rows=[Row(name, name, value) for name, value in goal.items()], goal=goal)
     drawn = rng.choices(ADVERSARIES, k=rng.choice((1, 2, 2, 3, 3, 4)))
     done = [adversary.__name__ for adversary in drawn if adversary(scene, rng)]
+    scene.lied |= _told_another_order(scene)
     return scene, (family.__name__, *done)
+
+
+def _told_another_order(scene: Scene) -> set[str]:
+    """Places of what was fused in another order and then given the name under which one code alone writes it, whose
+    order is query, key, value: to_qkv with to_out.0 beside it."""
+    keys = {row.key for row in scene.rows}
+    return {
+        place
+        for row in scene.rows
+        if row.crossed and row.key.endswith(".to_qkv.weight") and row.key.replace("to_qkv", "to_out.0") in keys
+        for place in row.crossed
+    }
 
 
 def _numbers(name: str, shape: tuple[int, ...], numbers: torch.Generator) -> torch.Tensor:

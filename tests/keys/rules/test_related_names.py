@@ -35,3 +35,14 @@ def test_said_to_be_something_else_it_is_placed_nowhere(file_of, target_of):
 def test_with_two_of_them_another_shape_or_no_word_in_common_there_is_no_such_question(extra, file_of, target_of):
     report = diagnose(file_of(BODY | extra), target_of(WHOLE))
     assert all(not q.id.startswith("related-names") for q in report.plan.ambiguities)
+
+
+def test_the_gap_of_one_set_is_not_filled_from_another(file_of, target_of):
+    """A whole second set lies beside one of which a bias is missing: the bias of the second is no tensor of the first."""
+    network = {"embedding.weight": (7, 4), "attention.weight": (4, 4), "attention.bias": (4,), "fc.weight": (5, 4)}
+    second = {f"model.{name}": shape for name, shape in network.items()}
+    first = {f"model.encoder.{name}": shape for name, shape in network.items() if name != "attention.bias"}
+    report = diagnose(file_of({**first, **second}), target_of({f"encoder.{n}": s for n, s in network.items()}))
+    assert report.plan is not None
+    assert report.plan.missing == ("encoder.attention.bias",)
+    assert not report.plan.ambiguities
