@@ -38,7 +38,7 @@ def test_with_two_of_them_another_shape_or_no_word_in_common_there_is_no_such_qu
 
 
 def test_the_gap_of_one_set_is_not_filled_from_another(file_of, target_of):
-    """A whole second set lies beside one of which a bias is missing: the bias of the second is no tensor of the first."""
+    """A whole second set lies beside one without a bias: the bias of the second is no tensor of the first."""
     network = {"embedding.weight": (7, 4), "attention.weight": (4, 4), "attention.bias": (4,), "fc.weight": (5, 4)}
     second = {f"model.{name}": shape for name, shape in network.items()}
     first = {f"model.encoder.{name}": shape for name, shape in network.items() if name != "attention.bias"}
