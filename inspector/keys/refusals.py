@@ -14,6 +14,7 @@ from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.stacks import Stack, is_block, side_by_side, stacks
 from inspector.keys.placing.tree import Node, stands_around
+from inspector.keys.placing.words import all_words, is_no_part
 from inspector.keys.report import Ambiguity, StepKind
 from inspector.keys.rules.prefix_tokens import say_tokens
 from inspector.units import counted, human_shape
@@ -37,13 +38,24 @@ def _nothing_in_common(context: Context) -> str:
             f"needs, {_first_of(context, unlike[0])}. This is another size or another network."
         )
     both = {split_name(name)[0] for name in context.tensors} & {split_name(name)[0] for name in context.places}
-    same = "modules of both have equal names, their tensors have not" if both - {""} else ""
+    same = "modules of both have equal names, their tensors have not" if both - {""} else _shared_words(context)
     return (
         f"None of the file's {counted(len(context.state.tensors), 'tensor')} can be placed in {target.label} by name: "
         f"{same or 'the names of both have nothing in common'} "
         f"(first are {_first(draft.source)} and {_first(draft.target)}), and "
         f"strict=False would load 0 of {len(target.tensors):,} and say nothing. {draft.lost_order}"
     ).rstrip()
+
+
+def _shared_words(context: Context) -> str:
+    """'names of both have "attn" and "mlp", which tells no place', "" where not even that."""
+    ours, theirs = (
+        {word for name in names for word in all_words(tuple(split_name(name)[0].split(".")))}
+        for names in (context.tensors, context.places)
+    )
+    shared = sorted(word for word in ours & theirs if len(word) > 1 and word.isalpha() and not is_no_part(word))
+    said = ", ".join(f'"{word}"' for word in shared[:3])
+    return f"both have words in common ({said}), which tell no tensor's place" if said else ""
 
 
 def _differs(context: Context, name: str, shape: Shape | None) -> bool:
@@ -108,10 +120,10 @@ def _deeper(context: Context) -> str:
         kinds = {b.forms for b in inside}
         # The first block of a stage often has a shortcut more than those that repeat it.
         if any(b.forms <= kind for b in outside for kind in kinds) and not _are_named(context, stack, inside):
+            where = f"{stack.place} has" if stack.place else "There are"
             says = (
-                f"{stack.place or 'The file'} has {len(blocks)} blocks in the file and {len(inside)} in "
-                f"{context.target.label}: this is a deeper network, and leaving blocks out would change what it "
-                "computes."
+                f"{where} {len(blocks)} blocks in the file and {len(inside)} in {context.target.label}: this is a "
+                "deeper network, and leaving blocks out would change what it computes."
             )
             return says if _keeps_all_blocks(context, stack, inside, outside, says) else ""
     return ""

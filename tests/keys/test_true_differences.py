@@ -76,3 +76,11 @@ def test_a_key_that_is_a_modules_own_name_is_told(file_of, target_of):
 def test_an_answer_to_what_nothing_asks_is_still_refused(file_of, target_of):
     with pytest.raises(UsageError, match='There is no question "symmetric"'):
         diagnose(file_of(BODY), target_of(BODY), choose={"symmetric": "in-order"})
+
+
+def test_names_that_share_words_are_not_said_to_have_nothing_in_common(file_of, target_of):
+    ours = {f"h.{i}.self_attn.fused.weight": (12, 4) for i in range(2)}
+    theirs = {f"blocks.{i}.attention.{p}.weight": (4, 4) for i in range(2) for p in ("q", "k", "v")}
+    report = diagnose(file_of(ours), target_of(theirs))
+    assert "nothing in common" not in report.refusal
+    assert '"attn"' in report.refusal

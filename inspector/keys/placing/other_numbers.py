@@ -35,12 +35,17 @@ _SEPARATORS = re.compile(r"[^0-9a-z]+")
 class Says(StrEnum):
     """What a level says of the numbers below. The value: how a question puts it."""
 
-    QUANTITY = "may say that the numbers are about weights, or be what the layer gives (the head of a mean)"
+    QUANTITY = "may say that the numbers are about weights"
     NOT_AS_USED = "says that these are not the weights as the network has them"
     BEFORE = "says that these are the weights from before training"
     MOMENT = "says that these are the weights of another moment, or an average"
 
 
+# How it is put where only a part of the tensors has such a level: a layer may be called so.
+_OF_A_PART = {
+    Says.QUANTITY: f"{Says.QUANTITY}, or be what the layer gives (the head of a mean)",
+    Says.BEFORE: "may say that these are the weights from before training, or that the layer comes first",
+}
 _OPTIONS = {
     Says.QUANTITY: ((AS_PLACED, "yes, these are the weights"), (LEAVE_OUT, "no, or not known: leave them out")),
     Says.NOT_AS_USED: ((AS_PLACED, "yes, these are the weights"), (LEAVE_OUT, "no, or not known: leave them out")),
@@ -81,11 +86,12 @@ def settle_other_numbers(
         if level in chosen or (says is Says.MOMENT and len(doubted) == total):
             continue
         first = doubted[0]
+        means = says if len(doubted) == total else _OF_A_PART.get(says, says)
         answer = questions.ask(
             Ambiguity(
                 id="other-numbers",
                 question=(
-                    f'"{level}" in the names of {counted(len(doubted), "tensor")} {says}, and without it {own(first)} '
+                    f'"{level}" in the names of {counted(len(doubted), "tensor")} {means}, and without it {own(first)} '
                     f"would be {first.target.name}{_beside(says, total - len(doubted))} {_ASKS[says]}"
                 ),
                 options=_OPTIONS[says],
