@@ -29,10 +29,10 @@ from inspector.keys.placing.tree import Leaf
 from inspector.keys.plain_load import halved, partly_lost, plain_load, uncopied
 from inspector.keys.plan import draft, group
 from inspector.keys.refusals import MISFITS
-from inspector.keys.report import WHICH_STATE, Ambiguity, KeyReport, RepairPlan, used_sources
+from inspector.keys.report import KeyReport, RepairPlan, used_sources
+from inspector.keys.rival_sets import PROMISES, fits_unasked, promise, reach, rivals_of, which_set
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
-from inspector.units import counted
 
 # A question with more options helps nobody.
 _MOST_RIVALS = 8
@@ -98,18 +98,18 @@ def _diagnose_all(
         )
         reports.append(report)
         tried.append(questions)
-        if _promise(report) == _PROMISES[-1]:
+        if promise(report) == PROMISES[-1]:
             fitting.append(candidate)
         if len(fitting) > _MOST_RIVALS:
             break
     if state is None and not any(r.plan is not None and r.plan.complete for r in reports):
         together = _together(checkpoint, target, choose or {}, accept, rules, partial, tried)
-        if together is not None and _reach(together[0]) >= max(map(_reach, reports)):
+        if together is not None and reach(together[0]) >= max(map(reach, reports)):
             _check_answers(choose or {}, tried)
             return sentences.with_other_states(together[0], checkpoint.state_dicts, together[1])
     candidates = [s for s in candidates if any(s.path == r.state_dict for r in reports)]
     # Beside weights that fit whole and unasked, others that only may fit raise no question.
-    if any(_fits_unasked(s, r) for s, r in zip(candidates, reports, strict=True)):
+    if any(fits_unasked(s, r) for s, r in zip(candidates, reports, strict=True)):
         kept = [
             i
             for i, (s, r) in enumerate(zip(candidates, reports, strict=True))
@@ -118,11 +118,11 @@ def _diagnose_all(
         candidates, reports = [candidates[i] for i in kept], [reports[i] for i in kept]
         tried = [tried[i] for i in kept]
     # The likeliest weights among those that can be repaired best; when none can, these with their reason.
-    best = max(range(len(reports)), key=lambda i: (_PROMISES.index(_promise(reports[i])), -i))
-    rivals = [candidates[i] for i in _rivals(candidates, reports, best)]
+    best = max(range(len(reports)), key=lambda i: (PROMISES.index(promise(reports[i])), -i))
+    rivals = [candidates[i] for i in rivals_of(candidates, reports, best)]
     if rivals:
         questions = Questions(answers=dict(choose or {}))
-        answer = questions.ask(_which(candidates[best], rivals))
+        answer = questions.ask(which_set(candidates[best], rivals))
         chosen = next((s for s in rivals if s.label == answer), candidates[best])
         named = answer is not None or is_earlier_of_two(chosen, candidates)
         reports.append(_diagnose_one(checkpoint, chosen, target, accept, questions, rules, partial, named=named))
@@ -159,12 +159,12 @@ def _together(
     made = [one for one in made if one[0].plan is not None]
     if not made:
         return None
-    furthest = max(_reach(report) for report, _ in made)
-    report, candidate = next(one for one in made if _reach(one[0]) == furthest)
-    rivals = [s for r, s in made if s is not candidate and _reach(r) == furthest and not same_numbers(s, candidate)]
+    furthest = max(reach(report) for report, _ in made)
+    report, candidate = next(one for one in made if reach(one[0]) == furthest)
+    rivals = [s for r, s in made if s is not candidate and reach(r) == furthest and not same_numbers(s, candidate)]
     if rivals:
         questions = Questions(answers=choose)
-        answer = questions.ask(_which(candidate, rivals))
+        answer = questions.ask(which_set(candidate, rivals))
         candidate = next((s for s in rivals if s.label == answer), candidate)
         report = next(r for r, s in made if s is candidate)
         if questions.open and report.plan is not None:
@@ -173,54 +173,6 @@ def _together(
         tried.append(questions)
     told = PARTS_APART.found(say_gathered(candidate), subjects=[".".join(p.path) for p in candidate.gathered])
     return replace(report, findings=(told, *report.findings)), candidate
-
-
-def _reach(report: KeyReport) -> tuple[int, int]:
-    """How far a report goes: its promise, then how little is missing."""
-    missing = len(report.plan.missing) if report.plan is not None else 0
-    return _PROMISES.index(_promise(report)), -missing
-
-
-def _fits_unasked(state: StateDict, report: KeyReport) -> bool:
-    return state.role is StateRole.WEIGHTS and report.plan is not None and report.plan.complete
-
-
-def _rivals(candidates: Sequence[StateDict], reports: Sequence[KeyReport], best: int) -> list[int]:
-    """The other sets of weights that go as far as the best one and are other numbers."""
-    first = reports[best]
-    if first.plan is None:
-        return []
-    return [
-        i
-        for i, (state, report) in enumerate(zip(candidates, reports, strict=True))
-        if i != best
-        and report.plan is not None
-        and _promise(report) == _promise(first)
-        and len(report.plan.missing) == len(first.plan.missing)
-        and not same_numbers(state, candidates[best])
-    ]
-
-
-def _which(best: StateDict, rivals: Sequence[StateDict]) -> Ambiguity:
-    options = tuple(
-        (s.label, f"{counted(len(s.tensors), 'tensor')} under {s.label} ({s.role})") for s in (best, *rivals)
-    )
-    names = " and ".join(f'"{label}"' for label, _ in options)
-    return Ambiguity(
-        id=WHICH_STATE,
-        question=f"{counted(len(options), 'set')} of weights in this file fit the target: {names}. Which one?",
-        options=options,
-    )
-
-
-_PROMISES = ("refused", "part", "fits")
-
-
-def _promise(report: KeyReport) -> str:
-    """How far this state dict goes: to the whole target (perhaps after an answer), to a part of it, or nowhere."""
-    if report.plan is None:
-        return "refused"
-    return "fits" if report.plan.ambiguities or not report.plan.missing else "part"
 
 
 def _earlier(
