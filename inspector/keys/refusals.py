@@ -6,7 +6,7 @@ model: other widths, another depth, or nothing in common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from inspector.checkpoint.bookkeeping import is_bookkeeping
 from inspector.checkpoint.types import Shape
@@ -38,7 +38,7 @@ def _nothing_in_common(context: Context) -> str:
             f"needs, {_first_of(context, unlike[0])}. This is another size or another network."
         )
     both = {split_name(name)[0] for name in context.tensors} & {split_name(name)[0] for name in context.places}
-    same = "modules of both have equal names, their tensors have not" if both - {""} else _shared_words(context)
+    same = "modules of both have equal names, their tensors have not" if both - {""} else _in_common(context)
     return (
         f"None of the file's {counted(len(context.state.tensors), 'tensor')} can be placed in {target.label} by name: "
         f"{same or 'the names of both have nothing in common'} "
@@ -47,8 +47,12 @@ def _nothing_in_common(context: Context) -> str:
     ).rstrip()
 
 
-def _shared_words(context: Context) -> str:
-    """'names of both have "attn" and "mlp", which tells no place', "" where not even that."""
+def _in_common(context: Context) -> str:
+    """What names of both share that gives no tensor a place, "" for nothing."""
+    for one, other in ((context.tensors, context.places), (context.places, context.tensors)):
+        behind = next((n for n in one if any(end in other for end in _ends(n))), "")
+        if behind:
+            return f"names of both are equal behind a prefix ({behind}), with other shapes"
     ours, theirs = (
         {word for name in names for word in all_words(tuple(split_name(name)[0].split(".")))}
         for names in (context.tensors, context.places)
@@ -56,6 +60,12 @@ def _shared_words(context: Context) -> str:
     shared = sorted(word for word in ours & theirs if len(word) > 1 and word.isalpha() and not is_no_part(word))
     said = ", ".join(f'"{word}"' for word in shared[:3])
     return f"both have words in common ({said}), which tell no tensor's place" if said else ""
+
+
+def _ends(name: str) -> Iterator[str]:
+    """The name without its first segment, without its first two, as long as a module is left."""
+    segments = name.split(".")
+    return (".".join(segments[at:]) for at in range(1, len(segments) - 1))
 
 
 def _differs(context: Context, name: str, shape: Shape | None) -> bool:
