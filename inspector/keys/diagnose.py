@@ -33,6 +33,7 @@ from inspector.keys.report import KeyReport, RepairPlan, used_sources
 from inspector.keys.rival_sets import PROMISES, fits_unasked, promise, reach, rivals_of, which_set
 from inspector.keys.rules import RULES
 from inspector.keys.rules.entry import Questions, Rule
+from inspector.keys.rules.one_storage import of_one_storage
 
 # A question with more options helps nobody.
 _MOST_RIVALS = 8
@@ -239,6 +240,7 @@ def _diagnose_one(
         written_elsewhere=written_elsewhere(checkpoint, state),
         writers=writers_of(checkpoint),
         around=() if named else state.path,
+        shared=of_one_storage(state.tensors),
     )
     context = Context(
         checkpoint=checkpoint,

@@ -6,8 +6,9 @@ what does not is left open and makes the plan incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from inspector.architectures.types import Target
 from inspector.keys.aside import with_own_rows, with_the_targets_classes, without_place
@@ -27,6 +28,7 @@ from inspector.keys.placing.tree import Leaf, grow
 from inspector.keys.placing.uneven_names import settle_uneven_names
 from inspector.keys.report import Cost, Evidence, RuleUse, Step, StepKind
 from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule
+from inspector.keys.rules.one_storage import second_names
 from inspector.keys.stand_ins import give_back_whole, stand_in
 
 _EXAMPLES = 3
@@ -43,17 +45,21 @@ def draft(
     written_elsewhere: bool = False,
     writers: Sequence[str] = (),
     around: Sequence[str] = (),
+    shared: Mapping[str, int] = MappingProxyType({}),
 ) -> Draft:
     """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
 
     ordered: whether the file's container keeps the model's own order. written_elsewhere: whether it is another
     library's. writers: what its metadata call the library. around: the keys that the state dict lies under in the file.
+    shared: a number for each name that shares its storage with another one (`rules/one_storage.py`).
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
     own_names = [leaf.name for leaf in leaves]
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     own_leaves, own_places = leaves, places
-    aside = without_place(leaves, places)
+    read_as = {name: leaf.name for name, (leaf, _) in spelled.items()}
+    twice = {x.name: number for x in leaves if (number := shared.get(read_as.get(x.name, x.name))) is not None}
+    aside = without_place(leaves, places) | second_names(leaves, places, twice)
     leaves = [leaf for leaf in leaves if leaf.name not in aside] if aside else leaves
     heads = with_the_targets_classes(
         leaves, places, in_order=lambda: keeps_order(own_leaves, ordered) and keeps_order(own_places, target.ordered)
@@ -70,7 +76,6 @@ def draft(
     sides = Sides(leaves, places, ordered, target.ordered, target.ties)
     links, dropped, made.held = place(sides, source, goal, rules, questions)
     questions.take(inside)
-    read_as = {name: leaf.name for name, (leaf, _) in spelled.items()}
     links, doubted = settle_other_numbers(links, read_as, around, questions)
     made.held = [*made.held, *doubted]
     links, doubted = settle_odd_names(links, questions)
@@ -115,7 +120,7 @@ def draft(
     shown = {x.target.name for x in links if stands.shown_axes(x.source.name, x.target.name)}
     for rule in rules:
         if rule.steps is not None:
-            extra = _settle(made, rule, extra, target, questions, shown)
+            extra = _settle(made, rule, extra, target, questions, shown, twice)
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
@@ -182,7 +187,13 @@ def _leaving(leaf: Leaf, move: Move) -> Step:
 
 
 def _settle(
-    made: Draft, rule: Rule, extra: list[Leaf], target: Target, questions: Questions, shown: Collection[str]
+    made: Draft,
+    rule: Rule,
+    extra: list[Leaf],
+    target: Target,
+    questions: Questions,
+    shown: Collection[str],
+    shared: Mapping[str, int],
 ) -> list[Leaf]:
     if rule.steps is None:
         return extra
@@ -199,6 +210,7 @@ def _settle(
         elsewhere=made.elsewhere,
         writer=made.writer,
         reader=made.reader,
+        shared=shared,
     )
     steps = list(rule.steps(left))
     if not steps:

@@ -185,6 +185,7 @@ class Leftovers:
     oriented: parts of a matrix whose shape shows which way round it lies.
     elsewhere: something shows another library's layout (`placing/layouts.py`), so that a square matrix proves nothing.
     writer, reader: the libraries that the names of the file and of the target prove (`placing/provenance.py`).
+    shared: a number for each name of the file that shares its storage with another one, the same for both.
     """
 
     target: Target
@@ -199,6 +200,7 @@ class Leftovers:
     elsewhere: Elsewhere = Elsewhere.NOTHING
     writer: Library | None = None
     reader: Library | None = None
+    shared: Mapping[str, int] = field(default_factory=dict)
 
     def proves_rows(self, *leaves: Leaf) -> bool:
         """Whether rows of these are rows in the target: a square one from elsewhere may be the other way round."""
