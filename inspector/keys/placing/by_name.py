@@ -130,7 +130,13 @@ _OF_NAMES = frozenset({"rename", "rival"})
 
 
 def _words_may_answer(asked: Questions) -> bool:
-    return all(question.id.partition(":")[0] in _OF_NAMES for question in asked.open)
+    """Whether nothing but single names is open. Whoever said that the numbers hold is not told otherwise by words."""
+    hold = any(asked.answers[key] == index_shift.AS_NAMED and _is_of_numbers(key) for key in asked.used)
+    return not hold and all(question.id.partition(":")[0] in _OF_NAMES for question in asked.open)
+
+
+def _is_of_numbers(key: str) -> bool:
+    return key.partition(":")[0] == index_shift.RULE.id
 
 
 def _order_doubts(worded: Worded, sides: Sides) -> bool:

@@ -222,6 +222,8 @@ class Matcher:
             return _Solution(margin=0.0)
         ranking = _with_equal_names(ranking, readings, there)
         (best, total), second = ranking[0], ranking[1] if len(ranking) > 1 else None
+        if not _keeps_rows([(a, theirs[j]) for a, j in zip(ours, best, strict=True)]):
+            return _Solution(margin=0.0)
         margin = float("inf")
         if second is not None:
             changed = sum(a != b for a, b in zip(best, second[0], strict=True))
@@ -278,6 +280,19 @@ def _as_silent(best: Sequence[int], table: Sequence[Sequence[float | None]]) -> 
             order = list(best)
             order[one], order[other] = best[other], best[one]
             yield tuple(order)
+
+
+def _keeps_rows(kinds: Sequence[tuple[Path, Path]]) -> bool:
+    """Whether kinds that a number tells apart keep their order: where conv1_block and conv2_block are blocks.1 and
+    blocks.2, conv3_block is not what is left, blocks.0."""
+    rows: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for pair in kinds:
+        names = [".".join(path) for path in pair]
+        numbers = [_NUMBER.findall(name) for name in names]
+        if len(numbers[0]) == len(numbers[1]) == 1:
+            row = rows.setdefault((_NUMBER.sub(ANY, names[0]), _NUMBER.sub(ANY, names[1])), [])
+            row.append((int(numbers[0][0]), int(numbers[1][0])))
+    return all(a < b for row in rows.values() for (_, a), (_, b) in pairwise(sorted(row)))
 
 
 def _opened(part: Part) -> list[Part]:

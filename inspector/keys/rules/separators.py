@@ -93,6 +93,7 @@ def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions
             found = True
             move = Move(RULE.id, says, change=(number,))
             yield from _spell(prefix, group, reading, there, move, questions)
+            yield from _others_of_rows(prefix, group, reading, there, move, squash)
         if found:
             return
 
@@ -256,6 +257,37 @@ def _spell(
         for loser in rivals:
             if loser.name == own:
                 yield Spelling(loser, one.name, move)
+
+
+def _others_of_rows(
+    prefix: str,
+    group: Sequence[Leaf],
+    reading: _Reading,
+    there: Mapping[str, Leaf],
+    move: Move,
+    squash: Callable[[str], str],
+) -> Iterator[Spelling]:
+    """The rest of the rows that are read, under numbers that the target does not have: layers_9 beside layers_1 to
+    layers_8, which are its layers.1 to layers.8. Left as it is written, it would be no part of its row."""
+    forms: dict[str, list[str]] = {}
+    for leaf, options in reading.names.items():
+        form = _form(leaf, prefix, reading.start, squash)
+        if len(options) == 1 and form[1] and len(form[1]) == len(_NUMBER.findall(options[0])):
+            forms.setdefault(form[0], _NUMBER.split(options[0]))
+    for leaf in group if forms else ():
+        text, numbers = _form(leaf, prefix, reading.start, squash)
+        if leaf not in reading.names and leaf.name not in there and numbers and text in forms:
+            between = [piece for pair in zip(forms[text], [*numbers, ""], strict=True) for piece in pair]
+            name = f"{prefix}{reading.level}{''.join(between)}"
+            if name != leaf.name:
+                yield Spelling(leaf, name, move)
+
+
+def _form(leaf: Leaf, prefix: str, start: str, squash: Callable[[str], str]) -> tuple[str, list[str]]:
+    """("layers#weight", ["9"]) of layers_9.weight."""
+    own = leaf.name[len(prefix) :]
+    after = own[_cut(own, start, squash) :] if start else own
+    return _NUMBER.sub("#", squash(after)), _NUMBER.findall(after)
 
 
 def _ask(leaf: Leaf, options: Sequence[str], questions: Questions) -> str | None:
