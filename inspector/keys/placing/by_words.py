@@ -26,7 +26,8 @@ from inspector.keys.placing.contradictions import (
     replaces_a_word,
     says_another,
 )
-from inspector.keys.placing.matching import LEAST_MARGIN, Choice, Counterpart, Doubt, Mapping, Matcher
+from inspector.keys.placing.counting import Choice
+from inspector.keys.placing.matching import LEAST_MARGIN, Counterpart, Doubt, Mapping, Matcher
 from inspector.keys.placing.miscounted import (
     Rows,
     against_definition,

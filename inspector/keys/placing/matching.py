@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 
+from inspector.keys.placing.counting import Choice, Kinds, all_ways, counted, form_of, keeps_rows, runs_up
 from inspector.keys.placing.grids import counted_alike
 from inspector.keys.placing.parts import Part, plain
 from inspector.keys.placing.rankings import ranked
@@ -26,14 +27,10 @@ LEAST_MARGIN = 1.0
 LEAST_ALONE = 2.5
 _MOST_KINDS = 64
 _NUMBER = re.compile(r"[0-9]+")
-_LONGEST_NUMBER = 4
 # Matrices of a gated MLP.
 _GATED = 3
 # A layer with what is beside it, in a Sequential or an adapter.
 _MOST_IN_A_LAYER = 2
-
-Kinds = dict[Path, list[Part]]
-Choice = tuple[tuple[Part, Part], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +219,13 @@ class Matcher:
             return _Solution(margin=0.0)
         ranking = _with_equal_names(ranking, readings, there)
         (best, total), second = ranking[0], ranking[1] if len(ranking) > 1 else None
-        if not _keeps_rows([(a, theirs[j]) for a, j in zip(ours, best, strict=True)]):
-            return _Solution(margin=0.0)
+        if not keeps_rows(
+            [
+                (form_of(kinds[a], depth), form_of(others[theirs[j]], other_depth))
+                for a, j in zip(ours, best, strict=True)
+            ]
+        ):
+            return _Solution(margin=0.0, choices=all_ways(kinds, others))
         margin = float("inf")
         if second is not None:
             changed = sum(a != b for a, b in zip(best, second[0], strict=True))
@@ -254,13 +256,13 @@ class Matcher:
         """Modules of one kind by the order of their numbers, None where the numbers are none."""
         if len(ours) == 1:
             return [(ours[0], theirs[0])]
-        first, second = _counted(ours), _counted(theirs)
+        first, second = counted(ours), counted(theirs)
         if first is None or second is None:
             return None
         second = counted_alike(first, second)
         if second is None:
             return None
-        if self.ordered and {_runs_up(first), _runs_up(second)} == {True, False}:
+        if self.ordered and {runs_up(first), runs_up(second)} == {True, False}:
             return None
         return list(zip(first, second, strict=True))
 
@@ -280,19 +282,6 @@ def _as_silent(best: Sequence[int], table: Sequence[Sequence[float | None]]) -> 
             order = list(best)
             order[one], order[other] = best[other], best[one]
             yield tuple(order)
-
-
-def _keeps_rows(kinds: Sequence[tuple[Path, Path]]) -> bool:
-    """Whether kinds that a number tells apart keep their order: where conv1_block and conv2_block are blocks.1 and
-    blocks.2, conv3_block is not what is left, blocks.0."""
-    rows: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for pair in kinds:
-        names = [".".join(path) for path in pair]
-        numbers = [_NUMBER.findall(name) for name in names]
-        if len(numbers[0]) == len(numbers[1]) == 1:
-            row = rows.setdefault((_NUMBER.sub(ANY, names[0]), _NUMBER.sub(ANY, names[1])), [])
-            row.append((int(numbers[0][0]), int(numbers[1][0])))
-    return all(a < b for row in rows.values() for (_, a), (_, b) in pairwise(sorted(row)))
 
 
 def _opened(part: Part) -> list[Part]:
@@ -385,28 +374,3 @@ def _last(parts: Sequence[Part]) -> str:
     """The last segment of a kind, with its number where all share it."""
     ends = {part.path[-1] if part.path else "" for part in parts}
     return ends.pop() if len(ends) == 1 else _NUMBER.sub(ANY, next(iter(ends)))
-
-
-def _counted(parts: Sequence[Part]) -> list[Part] | None:
-    """In the order of their numbers; None where these do not count anything."""
-    keys = []
-    for part in parts:
-        numbers = _NUMBER.findall(".".join(part.path))
-        if any(len(n) > _LONGEST_NUMBER for n in numbers):
-            return None
-        keys.append(tuple(int(n) for n in numbers))
-    if len(set(keys)) < len(keys) or len({len(key) for key in keys}) != 1:
-        return None
-    for position in zip(*keys, strict=True):
-        values = set(position)
-        if max(values) - min(values) > 5 * len(values) + 5:
-            return None
-    return [part for _, part in sorted(zip(keys, parts, strict=True), key=lambda item: item[0])]
-
-
-def _runs_up(parts: Sequence[Part]) -> bool | None:
-    """Whether they stand in the order of their numbers, or in the reverse one; None for neither."""
-    firsts = [part.first for part in parts]
-    if all(a < b for a, b in pairwise(firsts)):
-        return True
-    return False if all(a > b for a, b in pairwise(firsts)) else None

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from inspector.keys.placing.by_order import Sides, counters, why_no_order
 from inspector.keys.placing.by_words import Worded, settled
+from inspector.keys.placing.counting import Choice
 from inspector.keys.placing.kinds import kind_of
-from inspector.keys.placing.matching import Choice, Doubt
+from inspector.keys.placing.matching import Doubt
 from inspector.keys.placing.parts import Part
 from inspector.keys.placing.readings import read_both
 from inspector.keys.placing.tree import Leaf, Path, exchanged
@@ -179,14 +180,23 @@ def _told_apart(paths: Sequence[Path]) -> list[str]:
     return [".".join(path[-most:]) for path in paths]
 
 
+def _shown_apart(paths: Sequence[Path]) -> list[str]:
+    """The same for a reader, to whom a number alone says nothing: convs.0."""
+    told = [name.count(".") + 1 for name in _told_apart(paths)]
+    return [
+        ".".join(path[-(n + 1) :] if path[-n:][0].isdecimal() else path[-n:])
+        for path, n in zip(paths, told, strict=True)
+    ]
+
+
 def _question(doubt: Doubt, names: Sequence[str]) -> Ambiguity:
     first = sorted_by_name(doubt)
     ours = _list(dict.fromkeys(_template(part.path) for part, _ in first))
     theirs = _list(dict.fromkeys(_template(part.path) for _, part in first))
-    said = _told_apart([part.path for part, _ in first])
+    said = _shown_apart([part.path for part, _ in first])
     options = []
     for name, choice in zip(names, doubt.choices, strict=True):
-        places = _told_apart([other.path for _, other in sorted(choice, key=_own)])
+        places = _shown_apart([other.path for _, other in sorted(choice, key=_own)])
         options.append((name, ", ".join(f"{one} is {other}" for one, other in zip(said, places, strict=True))))
     asks = "Are they in the order in which both sides have them?" if doubt.of_many else "Which reading holds?"
     return Ambiguity(

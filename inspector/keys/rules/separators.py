@@ -269,14 +269,17 @@ def _others_of_rows(
 ) -> Iterator[Spelling]:
     """The rest of the rows that are read, under numbers that the target does not have: layers_9 beside layers_1 to
     layers_8, which are its layers.1 to layers.8. Left as it is written, it would be no part of its row."""
+    left = [leaf for leaf in group if leaf not in reading.names and leaf.name not in there]
+    if not left:
+        return
     forms: dict[str, list[str]] = {}
     for leaf, options in reading.names.items():
         form = _form(leaf, prefix, reading.start, squash)
         if len(options) == 1 and form[1] and len(form[1]) == len(_NUMBER.findall(options[0])):
             forms.setdefault(form[0], _NUMBER.split(options[0]))
-    for leaf in group if forms else ():
+    for leaf in left:
         text, numbers = _form(leaf, prefix, reading.start, squash)
-        if leaf not in reading.names and leaf.name not in there and numbers and text in forms:
+        if numbers and text in forms:
             between = [piece for pair in zip(forms[text], [*numbers, ""], strict=True) for piece in pair]
             name = f"{prefix}{reading.level}{''.join(between)}"
             if name != leaf.name:
