@@ -88,3 +88,13 @@ def test_one_kernel_and_small_ones_say_nothing(saved, target_of):
         values = _about(net.state_dict(), torch.abs)
         report = diagnose(saved({f"a.{name}": value for name, value in values.items()}), _target(target_of, values))
         assert report.plan.complete
+
+
+def test_the_lengths_that_weight_norm_keeps_are_no_kernels(saved, target_of):
+    """There are more of them than are looked at, the smallest first, and none is negative."""
+    torch.manual_seed(0)
+    old, new = nn.Sequential(), nn.Sequential()
+    for net, norm in ((old, nn.utils.weight_norm), (new, nn.utils.parametrizations.weight_norm)):
+        net.extend(norm(nn.Conv1d(96, 96, 1)) for _ in range(9))
+    report = diagnose(saved(new.state_dict()), _target(target_of, old.state_dict()))
+    assert report.plan.complete and not report.plan.ambiguities

@@ -22,8 +22,18 @@ from inspector.units import counted, human_shape
 BESIDE, COMPUTES = "beside", "computes"
 # Adapters and quantisers lie inside of blocks and are meant to come off.
 _ADDED = re.compile(r"(^|[._])(lora|adapter|loha|lokr|hada|ia3|observer|fake_quant|act_quant)", re.IGNORECASE)
-# What no network computes with when it is evaluated; what is called aux alone may be an input's branch.
-_NEVER_ASKED = re.compile(LOSSES + r"|(^|\.)(AuxLogits|aux[0-9]+|aux_classifier|auxiliary_head|aux_head)\.")
+# What no network computes with when it is evaluated; what is called aux alone may be an input's branch. torch.ao's
+# observers (torch/ao/quantization/observer.py, fake_quantize.py) watch a network, and a float one has none.
+_NEVER_ASKED = re.compile(
+    LOSSES
+    + r"|(^|\.)(AuxLogits|aux[0-9]+|aux_classifier|auxiliary_head|aux_head)\."
+    + r"|(^|\.)(\w+_)?(activation_post_process|weight_fake_quant)(_[0-9]+)?\.(\w+\.)?"
+    + r"(scale|zero_point|eps|min_vals?|max_vals?|fake_quant_enabled|observer_enabled|histogram)$"
+)
+# What a masked autoencoder has behind its encoder, and its encoder alone does without (facebookresearch/mae,
+# models_mae.py): its own names, and the token that stands for what is masked.
+_DECODER = re.compile(r"(^|\.)(decoder_(embed|pos_embed|blocks|norm|pred)(\.|$)|mask_token$)")
+_MASK_TOKEN = "mask_token"
 # One odd weight in one block is no other network.
 _LEAST = 2
 
@@ -53,7 +63,7 @@ def _takes_no_part(left: Leftovers) -> bool:
         return False
     links = [(x.source, x.target) for x in left.settled if not is_bookkeeping(x.target.name)]
     others = [leaf for leaf in left.extra if not _NEVER_ASKED.search(leaf.name)]
-    if not others:
+    if not others or _is_masked_autoencoders(others, left):
         # All else has its own name, but for what stands around all of it.
         around = stands_around(links)
         return len(around) == 1 and () in next(iter(around))
@@ -62,6 +72,15 @@ def _takes_no_part(left: Leftovers) -> bool:
     if any(leaf.name.partition(".")[2] in modules for leaf in others):
         return False
     return all(link.evidence in (None, Evidence.RULE) for link in left.settled) and lies_beside(links, others)
+
+
+def _is_masked_autoencoders(others: Sequence[Leaf], left: Leftovers) -> bool:
+    """Whether it is all the decoder of a masked autoencoder, for a target that has none."""
+    return (
+        any(split_name(leaf.name)[1] == _MASK_TOKEN for leaf in others)
+        and all(_DECODER.search(leaf.name) for leaf in others)
+        and not any("decoder" in place.name or place.name.endswith(_MASK_TOKEN) for place in left.target.tensors)
+    )
 
 
 def _inside(extra: Sequence[Leaf], settled: Sequence[Link]) -> list[str]:

@@ -128,3 +128,32 @@ def test_a_tensor_for_each_module_is_worked_with_wherever_it_lies(file_of, targe
     # Another module of the file, beside the one that the target is, is not.
     beside = {"projector.0.weight": (4, 2), "projector.0.bias": (4,)}
     assert diagnose(file_of(wrapped | beside), target_of(CNN)).plan.complete
+
+
+OBSERVERS = {
+    f"conv.{at}.{last}": (1,)
+    for at in ("activation_post_process", "weight_fake_quant")
+    for last in ("scale", "zero_point", "fake_quant_enabled")
+} | {"conv.weight_fake_quant.activation_post_process.min_val": ()}
+
+
+def test_observers_of_quantisation_are_left_out_unasked(file_of, target_of):
+    plan = diagnose(file_of(NET | OBSERVERS), target_of(NET)).plan
+    assert plan.complete and not plan.needs_accept
+    # What an observer scales is no observer's.
+    assert diagnose(file_of(NET | {"conv.activation_scale": (8,)}), target_of(NET)).plan.needs_accept == (
+        "extra-tensors",
+    )
+
+
+MASKED = {"mask_token": (1, 1, 8), "decoder_embed.weight": (4, 8), "decoder_blocks.0.fc.weight": (4, 4)}
+
+
+def test_a_masked_autoencoders_decoder_is_left_out_unasked(file_of, target_of):
+    plan = diagnose(file_of(NET | MASKED), target_of(NET)).plan
+    assert plan.complete and not plan.needs_accept
+    for file in (
+        {name: shape for name, shape in MASKED.items() if name != "mask_token"},
+        MASKED | {"decoder_scale.weight": (8,)},
+    ):
+        assert diagnose(file_of(NET | file), target_of(NET)).plan.needs_accept == ("extra-tensors",)
