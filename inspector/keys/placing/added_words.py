@@ -37,8 +37,8 @@ from inspector.keys.placing.words import (
     words_of,
 )
 from inspector.keys.report import Ambiguity, Evidence
-from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Link, Questions
+from inspector.keys.rules.same_shape import WITHOUT_NAMES
 from inspector.units import counted
 
 # What a layer is, and not which.
@@ -134,7 +134,7 @@ def settle_added_words(links: Sequence[Link], questions: Questions) -> tuple[lis
 
 
 def _is_by_order(link: Link) -> bool:
-    return any(move.rule == same_order.RULE.id for move in link.moves)
+    return any(move.rule in WITHOUT_NAMES for move in link.moves)
 
 
 def answered_words(questions: Questions) -> frozenset[str]:

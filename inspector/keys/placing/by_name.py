@@ -20,6 +20,7 @@ from inspector.keys.placing.by_order import (
     contest,
     gaps_in_order,
     place_by_order,
+    place_by_shape,
     same_names,
     whole_order,
     why_no_order,
@@ -31,7 +32,7 @@ from inspector.keys.placing.roles import is_counter, squeezed
 from inspector.keys.placing.tree import Leaf, Node, before_shared_end
 from inspector.keys.placing.worded import SAME, ask_words, confirm_words, place_by_words, words_of_both
 from inspector.keys.report import Ambiguity, Evidence
-from inspector.keys.rules import index_shift, other_words, related_names, same_order, twins
+from inspector.keys.rules import index_shift, other_words, related_names, same_order, same_shape, twins
 from inspector.keys.rules.entry import Link, Move, Questions, Rule
 
 # Fewer equal names than one in so many are chance.
@@ -122,6 +123,8 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     if not pairs and same_order.RULE in rules and 2 * len(links) >= len(sides.places) and not why_no_order(sides):
         more, held = place_by_order(gaps_in_order(sides, links), links, sides, questions)
         links = [*links, *more]
+    if not links and same_shape.RULE in rules:
+        links = place_by_shape(sides)
     return links, found.dropped, held
 
 

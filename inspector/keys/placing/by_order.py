@@ -19,15 +19,19 @@ from inspector.keys.placing.own_order import sorted_by_name
 from inspector.keys.placing.roles import is_counter, roles_of, split_name, squeezed, ways
 from inspector.keys.placing.symmetry import symmetric
 from inspector.keys.placing.tree import Leaf
+from inspector.keys.placing.words import read, relation
 from inspector.keys.report import Ambiguity, Evidence
-from inspector.keys.rules import same_order
+from inspector.keys.rules import same_order, same_shape
 from inspector.keys.rules.entry import Link, Move, Questions
 from inspector.units import counted, human_shape
 
 IN_ORDER, LEAVE_OUT = "in-order", "leave-out"
 BY_ORDER, BY_NAME = "order", "names"
+# One shape alone says nothing.
+_FEWEST_SHAPES = 2
 Pairs = Sequence[tuple[Leaf, Leaf]]
 _MOVE = Move(same_order.RULE.id, "place tensors by their order")
+_BY_SHAPE = Move(same_shape.RULE.id, "place tensors by their shapes, of which there is one each")
 _BY_KIND = Move(same_order.RULE.id, "place layers by their numbers, each kind in the target's order")
 
 
@@ -228,6 +232,26 @@ def _question(new: Pairs, evidence: dict[str, Evidence], *, counts: bool) -> Amb
     )
 
 
+def place_by_shape(sides: Sides) -> list[Link]:
+    """Everything, where each shape is there once on both sides and what each tensor is called for agrees; else []."""
+    ours = [leaf for leaf in sides.leaves if not is_counter(leaf)]
+    theirs = [place for place in sides.places if not is_counter(place)]
+    there = {place.shape: place for place in theirs}
+    if len(ours) != len(there) or len(theirs) != len(there) or {leaf.shape for leaf in ours} != there.keys():
+        return []
+    listed = [there[leaf.shape] for leaf in ours]
+    if len(ours) < _FEWEST_SHAPES or not _agree(ours, listed) or any(map(_contradict, ours, listed)):
+        return []
+    pairs = list(zip(ours, listed, strict=True))
+    return [Link(leaf, place, (_BY_SHAPE,), Evidence.UNIQUE_TOKEN) for leaf, place in pairs + counters(sides, pairs)]
+
+
+def _contradict(leaf: Leaf, place: Leaf) -> bool:
+    """Whether the words of the two names are opposites: an encoder's and a decoder's."""
+    one, other = (read(tuple(x.name.split(".")), 0) for x in (leaf, place))
+    return relation(one, other) < 0
+
+
 def same_names(sides: Sides) -> list[Link]:
     """Tensors whose name and shape are the target's as they are, counters set aside."""
     there = {place.name: place for place in sides.places}
@@ -270,7 +294,8 @@ def lost_order(sides: Sides) -> str:
     left = f"about 10^{count:.0f}" if count >= 6 else f"{round(10**count):,}"
     if not reason:
         reason = "the tensors come in another sequence than the target's"
-    return f"Nor by order: {reason}. Shapes alone leave {left} ways to place them."
+    ways_left = "one way" if left == "1" else f"{left} ways"
+    return f"Nor by order: {reason}. Shapes alone leave {ways_left} to place them."
 
 
 def _apart(sides: Sides) -> str:

@@ -16,8 +16,8 @@ from inspector.keys.operations import blocks
 from inspector.keys.placing.provenance import shapes_of_names, shown_in
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import FILE, TARGET, Ambiguity, Cost, Step, StepKind
-from inspector.keys.rules import same_order
 from inspector.keys.rules.entry import Leftovers, Link, Rule, leave_out, settle
+from inspector.keys.rules.same_shape import WITHOUT_NAMES
 from inspector.keys.rules.transposed import is_square, is_turned
 from inspector.units import counted
 
@@ -51,7 +51,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
 
 def by_order(link: Link) -> bool:
     """Whether order alone has brought these together: that is asked about already."""
-    return any(move.rule == same_order.RULE.id for move in link.moves)
+    return any(move.rule in WITHOUT_NAMES for move in link.moves)
 
 
 def leaves_of_file(left: Leftovers) -> Iterator[Leaf]:
