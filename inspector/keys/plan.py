@@ -58,7 +58,9 @@ def draft(
     leaves, spelled = respell(leaves, places, rules=rules, questions=questions)
     own_leaves, own_places = leaves, places
     read_as = {name: leaf.name for name, (leaf, _) in spelled.items()}
-    twice = {x.name: number for x in leaves if (number := shared.get(read_as.get(x.name, x.name))) is not None}
+    twice = (
+        {x.name: shared[under] for x in leaves if (under := read_as.get(x.name, x.name)) in shared} if shared else {}
+    )
     aside = without_place(leaves, places) | second_names(leaves, places, twice)
     leaves = [leaf for leaf in leaves if leaf.name not in aside] if aside else leaves
     heads = with_the_targets_classes(

@@ -77,9 +77,10 @@ def _one_sign(context: Context) -> str:
             tensor
             for name in context.goes
             if (tensor := context.tensors.get(name)) is not None
+            and len(tensor.shape or ()) > 1
             # A row of numbers with axes of 1 is no kernel: the lengths that weight norm keeps are never negative.
-            and sum(size > 1 for size in tensor.shape or ()) > 1
-            and tensor.numel >= _LEAST_NUMEL
+            and (numel := tensor.numel) >= _LEAST_NUMEL
+            and numel > max(tensor.shape)
             and (kind := find_dtype(tensor.dtype)) is not None
             and kind.floating
             and "complex" not in tensor.dtype

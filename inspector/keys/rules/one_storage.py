@@ -20,11 +20,19 @@ _LEAST = 2
 
 def of_one_storage(tensors: Sequence[TensorInfo]) -> dict[str, int]:
     """A number for each name that shares all its elements with another name, the same for both."""
+    stored = Counter([tensor.storage_id for tensor in tensors])
+    if len(stored) == len(tensors):
+        return {}
     seen: dict[tuple[object, ...], int] = {}
     found: dict[str, int] = {}
     first: list[str] = []
     for tensor in tensors:
-        if tensor.storage_id is None or not tensor.numel or tensor.encoding is not None:
+        if (
+            tensor.storage_id is None
+            or stored[tensor.storage_id] == 1
+            or not tensor.numel
+            or tensor.encoding is not None
+        ):
             continue
         same = (tensor.storage_id, tensor.offset, tensor.shape, tensor.stride, tensor.dtype)
         number = seen.setdefault(same, len(first))
