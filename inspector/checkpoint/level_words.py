@@ -54,9 +54,9 @@ _QUANTITIES = _words(
 # What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.
 _BESIDE_QUANTITIES = _words(
     """
-    exp avg swa per prev lora adapter abs points logits diag ema total accumulated param params parameter parameters weight
-    weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control server
-    trust ratio factor factors score scores buffer buffers term terms value values matrix matrices of is learning weight
+    exp avg swa per prev lora adapter abs points logits diag ema total accumulated param params parameter parameters
+    weight weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control
+    server trust ratio factor factors score scores buffer buffers term terms value values matrix matrices of is learning
     dropout clip learned mult val keep e sam
     """
 )

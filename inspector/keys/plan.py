@@ -42,15 +42,15 @@ def draft(
     rules: Sequence[Rule],
     questions: Questions,
     ordered: bool = True,
-    written_elsewhere: bool = False,
+    stated: Elsewhere = Elsewhere.NOTHING,
     writers: Sequence[str] = (),
     around: Sequence[str] = (),
     shared: Mapping[str, int] = MappingProxyType({}),
 ) -> Draft:
     """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
 
-    ordered: whether the file's container keeps the model's own order. written_elsewhere: whether it is another
-    library's. writers: what its metadata call the library. around: the keys that the state dict lies under in the file.
+    ordered: whether the file's container keeps the model's own order. stated: what it says of another layout than
+    torch's. writers: what its metadata call the library. around: the keys that the state dict lies under in the file.
     shared: a number for each name that shares its storage with another one (`rules/one_storage.py`).
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
@@ -96,7 +96,7 @@ def draft(
     filled = {link.target.name for link in links}
     made.reshaped = [link for link in links if not _same_shape(link)]
     made.placed = [link for link in links if _same_shape(link)]
-    made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
+    made.elsewhere = where_from(leaves, places, stated)
     made.writer = written_by(own_names) or said_by(writers, own_names)
     made.reader = written_by(place.name for place in places)
     told = bool(made.reshaped) and any(is_oblong(link.target) for link in made.placed)
