@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from inspector.checkpoint.level_words import NO_WRAPPERS, is_about_weights, is_not_as_used, words_in
 from inspector.keys.checks.entry import Context, refusing
 from inspector.keys.checks.signs import ask_whether_weights
+from inspector.keys.checks.whole_numbers import are_whole
 from inspector.keys.placing.stated_layouts import FALSE, TRUE, as_key, says_turned
 from inspector.keys.rules import square_parts, transposed
 
@@ -152,6 +153,10 @@ def _stated(context: Context) -> str:
             quantised = f'"{key}: {text}"'
         elif _SCALE.fullmatch(name) and _is_factor(text):
             scale = f'"{key}: {text}"'
+    if quantised and not scale and are_whole(context, (name for name in context.goes if name in context.tensors)):
+        return (
+            f"Beside the tensors the file says {quantised}, and its kernels hold whole numbers alone, without a scale."
+        )
     return f"Beside the tensors the file says {quantised} and {scale}, {_OFF}" if quantised and scale else ""
 
 
