@@ -36,8 +36,8 @@ def _scaled(context: Context) -> str:
     first = next(iter(kernels))
     return (
         f"{counted(len(kernels), 'kernel')} ({first} first) hold{'s' if len(kernels) == 1 else ''} whole numbers "
-        f"alone, and {kernels[first]} beside it has no place in {context.target.label}: quantised weights, which are off by "
-        "that factor without it. This is not a renaming; multiply each weight by its scale first."
+        f"alone, and {kernels[first]} beside it has no place in {context.target.label}: quantised weights, "
+        "which are off by that factor without it. This is not a renaming; multiply each weight by its scale first."
     )
 
 
