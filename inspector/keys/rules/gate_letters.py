@@ -103,8 +103,8 @@ def _named(own: str) -> _Named | None:
 def _spells(leaves: Sequence[Leaf], places: Sequence[Leaf], questions: Questions) -> Iterator[Spelling]:
     """The file's names as the target has them, where one of the two says an order."""
     theirs: dict[_Named, set[str]] = {}
-    for place in places:
-        own = split_name(place.name)[1]
+    # Of thousands of tensors few have other last names.
+    for own in {place.name.rpartition(".")[2] for place in places}:
         named = _named(own)
         if named is not None and not named.other:
             theirs.setdefault(named.place, set()).add(own)
@@ -138,8 +138,14 @@ def _others(leaves: Sequence[Leaf]) -> dict[str, set[str]]:
 
 
 def _steps(left: Leftovers) -> Iterator[Step]:
+    links = (*left.settled, *left.permuted)
+    recurrent = {own for own in {link.target.name.rpartition(".")[2] for link in links} if _named(own) is not None}
+    if not recurrent:
+        return
     yield from _doubted(left)
-    for link in (*left.settled, *left.permuted):
+    for link in links:
+        if link.target.name.rpartition(".")[2] not in recurrent:
+            continue
         orders = _orders(left.spelled.get(link.source.name, link.source.name), link.target)
         if orders is None:
             continue
@@ -197,7 +203,7 @@ def _orders(own: str, place: Leaf) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=4096)
 def _stated(name: str) -> str:
-    """The order that a whole name says: weight_ih_ifog, lstm/weight_ih_ifog, lstm_weight_ih_ifog, lstm_ifog.weight_ih."""
+    """The order that a whole name says: weight_ih_ifog, lstm/weight_ih_ifog, lstm_weight_ih_ifog, lstm_ifog.w_ih."""
     for segment in reversed(_SEPARATORS.split(name)[-2:]):
         named = _named(segment)
         words = (_order_in((word,)) for word in segment.lower().split("_"))
