@@ -108,6 +108,15 @@ def test_a_word_that_is_no_order_is_asked_about_and_not_which_is_which(word, inp
     assert left.plan is None or not left.plan.complete
 
 
+def test_letters_of_another_layer_are_not_followed(tmp_path, target_of):
+    """Four gates in the names, three in the target's layer, whose rows four would divide as well."""
+    torch.manual_seed(0)
+    net = nn.ModuleDict({"rnn": nn.GRU(8, 8), "fc": nn.Linear(8, 3)}).state_dict()
+    state = {name.replace("_l0", "_ifog"): value for name, value in net.items()}
+    report = diagnose(_file(state, tmp_path), target_of({name: tuple(value.shape) for name, value in net.items()}))
+    assert report.plan is None or not report.plan.complete
+
+
 def test_torchs_own_names_are_as_they_are(tmp_path, target_of):
     torch.manual_seed(0)
     net = nn.ModuleDict({"rnn": nn.LSTM(6, 6, 2, bidirectional=True)}).state_dict()

@@ -11,10 +11,11 @@ rnn_cell_impl.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from inspector.checkpoint.types import Shape
 from inspector.keys.operations import blocks
 from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT
 from inspector.keys.placing.roles import split_name
@@ -143,6 +144,7 @@ def _steps(left: Leftovers) -> Iterator[Step]:
     if not recurrent:
         return
     yield from _doubted(left)
+    shapes = {tensor.name: tensor.shape for tensor in left.target.tensors}
     for link in links:
         if link.target.name.rpartition(".")[2] not in recurrent:
             continue
@@ -150,11 +152,15 @@ def _steps(left: Leftovers) -> Iterator[Step]:
         if orders is None:
             continue
         ours, theirs = orders
-        value = f"blocks:{'-'.join(str(ours.index(letter)) for letter in theirs)}"
+        value = f"blocks:{'-'.join(str(ours.find(letter)) for letter in theirs)}"
         if link.target.name in left.turned:
             value = blocks.turned(value) if is_turned(link) or is_square(link) else ""
-        if value:
-            says = f"The file's name has the gates in the order {' '.join(ours)}, the target {' '.join(theirs)}."
+        says = f"The file's name has the gates in the order {' '.join(ours)}, the target {' '.join(theirs)}."
+        if not value:
+            yield leave_out(link, rule=RULE.id, reason=f"{says} It lies the other way round, besides.")
+        elif len(ours) != len(theirs) or not _has_gates(link.target, len(ours), shapes):
+            yield leave_out(link, rule=RULE.id, reason=f"{says} It has another number of gates.")
+        else:
             yield settle(link, rule=RULE.id, kind=StepKind.PERMUTE, reason=says, value=value)
 
 
@@ -197,8 +203,16 @@ def _orders(own: str, place: Leaf) -> tuple[str, str] | None:
         return None
     gates = len(ours or theirs)
     orders = (ours or _TORCH_ORDERS[gates], theirs or _TORCH_ORDERS[gates])
-    fits = len(orders[0]) == len(orders[1]) and (place.shape or (1,))[0] % gates == 0
-    return orders if fits and orders[0] != orders[1] else None
+    return orders if orders[0] != orders[1] else None
+
+
+def _has_gates(place: Leaf, gates: int, shapes: Mapping[str, Shape | None]) -> bool:
+    """Whether a place of the target has the rows of so many gates: its layer's hidden matrix has units as columns."""
+    module, own = split_name(place.name)
+    hidden = own.replace("ih", "hh").replace("bias", "weight")
+    shape = shapes.get(f"{module}.{hidden}" if module else hidden) or ()
+    units = len(shape) != 2 or shape[0] == gates * shape[1]
+    return units and (place.shape is None or (len(place.shape) > 0 and place.shape[0] % gates == 0))
 
 
 @lru_cache(maxsize=4096)
