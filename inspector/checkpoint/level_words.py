@@ -54,9 +54,9 @@ _QUANTITIES = _words(
 # What stands beside such a word and changes nothing: weight_sigma, prior_mu, log_sigma, control_variate.
 _BESIDE_QUANTITIES = _words(
     """
-    exp avg sum prev lora adapter abs points logits diag ema total accumulated param params parameter parameters weight
-    weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control server
-    trust ratio factor factors score scores buffer buffers term terms value values matrix matrices of is learning weight
+    exp avg swa per prev lora adapter abs points logits diag ema total accumulated param params parameter parameters
+    weight weights model state dict log inv inverse sqrt sq squared post quant zero point theta w si mas hat control
+    server trust ratio factor factors score scores buffer buffers term terms value values matrix matrices of is learning
     dropout clip learned mult val keep e sam
     """
 )
@@ -128,6 +128,7 @@ _NUMBERS_ASIDE = _words(
     exponent distance distances log_prob log_probs ci_low ci_high clip_norms d_weights act_stats rank_order secret_share
     bits bytes bins hash hashes labels inputs targets kl magnitude magnitudes membrane potentials relevance staleness
     watermark zeros age ages access polyak expected compressed norms line_dir group_size prune_rate slow_buffer
+    sum sums permutation permutations
     """
 )
 # Of these a network's own name is made as well (max_vit, low_light, AlphaZero, step_fun): they say something alone.
@@ -147,6 +148,16 @@ _NETWORKS = re.compile(
     r"|trunk|block|blocks|layer|layers|stage|stages|expert|experts|bottleneck|aspp|vit|clip|sam|lm|nerf|flow|field|sde"
     r"|ode|ddpm|wave|zero|void|fold|function|embed|proj|projection|conv|convs|linear|fc|attn|attention|pool|schedule"
 )
+# At the end of a key such a word says what is below, whichever network it is of: student_grad, critic_deltas. Not the
+# momentum, noise or scores, after which networks are called (encoder_momentum).
+_OF_A_NETWORK = _words(
+    """
+    grad grads gradient gradients fisher hessian hess delta deltas diff diffs importance importances saliency saliencies
+    perturbation perturbations sensitivity sensitivities
+    """
+)
+# Networks and methods called so: WaveGrad, policy gradient.
+_CALLED_SO = frozenset({("wave", "grad"), ("policy", "gradient"), ("policy", "gradients")})
 # Of keys that say by which measure a checkpoint was kept: lowest_error, best_precision.
 _KEPT_BY = _words("best lowest highest epoch iter iteration val valid test")
 _MEASURES = _words("error errors precision acc entropy sensitivity confidence penalty latency sparsity")
@@ -217,6 +228,9 @@ def _says_of_all(level: str, words: frozenset[str]) -> bool:
     hits = words.intersection(said)
     if not hits or _TRANSLATES.search(level.lower()) or (hits <= _MEASURES and not _KEPT_BY.isdisjoint(said)):
         return False
+    last = words_in(level)[-2:]
+    if last and last[-1] in _OF_A_NETWORK & hits:
+        return last not in _CALLED_SO
     return not any(_NETWORKS.fullmatch(word) for word in said - words - {snake})
 
 

@@ -24,7 +24,7 @@ from inspector.keys.gathering import PARTS_APART, gathered_sets, say_gathered
 from inspector.keys.loading import access_of, loader_of, only_unpickles
 from inspector.keys.older_files import made_good
 from inspector.keys.partial import PARTS
-from inspector.keys.placing.layouts import writers_of, written_elsewhere
+from inspector.keys.placing.layouts import stated_elsewhere, writers_of
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.plain_load import halved, partly_lost, plain_load, uncopied
 from inspector.keys.plan import draft, group
@@ -237,7 +237,7 @@ def _diagnose_one(
         rules=rules,
         questions=questions,
         ordered=state.ordered,
-        written_elsewhere=written_elsewhere(checkpoint, state),
+        stated=stated_elsewhere(checkpoint, state),
         writers=writers_of(checkpoint),
         around=() if named else state.path,
         shared=of_one_storage(state.tensors),

@@ -42,15 +42,15 @@ def draft(
     rules: Sequence[Rule],
     questions: Questions,
     ordered: bool = True,
-    written_elsewhere: bool = False,
+    stated: Elsewhere = Elsewhere.NOTHING,
     writers: Sequence[str] = (),
     around: Sequence[str] = (),
     shared: Mapping[str, int] = MappingProxyType({}),
 ) -> Draft:
     """Every tensor of the file and every place of the target, settled as far as the rules and answers go.
 
-    ordered: whether the file's container keeps the model's own order. written_elsewhere: whether it is another
-    library's. writers: what its metadata call the library. around: the keys that the state dict lies under in the file.
+    ordered: whether the file's container keeps the model's own order. stated: what it says of another layout than
+    torch's. writers: what its metadata call the library. around: the keys that the state dict lies under in the file.
     shared: a number for each name that shares its storage with another one (`rules/one_storage.py`).
     """
     places = [Leaf(t.name, t.shape) for t in target.tensors]
@@ -98,7 +98,7 @@ def draft(
     filled = {link.target.name for link in links}
     made.reshaped = [link for link in links if not _same_shape(link)]
     made.placed = [link for link in links if _same_shape(link)]
-    made.elsewhere = where_from(leaves, places, written_elsewhere=written_elsewhere)
+    made.elsewhere = where_from(leaves, places, stated)
     made.writer = written_by(own_names) or said_by(writers, own_names)
     made.reader = written_by(place.name for place in places)
     told = bool(made.reshaped) and any(is_oblong(link.target) for link in made.placed)
@@ -120,9 +120,10 @@ def draft(
     made.missing = [place for place in places if place.name not in filled]
     extra = [leaf for leaf in leaves if leaf.name not in away]
     shown = {x.target.name for x in links if stands.shown_axes(x.source.name, x.target.name)}
+    own_by_name = {name: leaf.name for name, (leaf, _) in spelled.items()}
     for rule in rules:
         if rule.steps is not None:
-            extra = _settle(made, rule, extra, target, questions, shown, twice)
+            extra = _settle(made, rule, extra, target, questions, shown, twice, own_by_name)
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
@@ -196,6 +197,7 @@ def _settle(
     questions: Questions,
     shown: Collection[str],
     shared: Mapping[str, int],
+    spelled: Mapping[str, str],
 ) -> list[Leaf]:
     if rule.steps is None:
         return extra
@@ -213,6 +215,7 @@ def _settle(
         writer=made.writer,
         reader=made.reader,
         shared=shared,
+        spelled=spelled,
     )
     steps = list(rule.steps(left))
     if not steps:

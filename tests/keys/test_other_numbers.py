@@ -60,6 +60,14 @@ ASIDE = (
     "transposed",
     "do_not_load",
     "random_init",
+    "student_grad",
+    "actor_gradients",
+    "critic_deltas",
+    "lr_per_weight",
+    "std_per_param",
+    "permutation",
+    "ema_sum",
+    "swa_sum",
 )
 NETWORKS = (
     "my_net",
@@ -79,6 +87,8 @@ NETWORKS = (
     "residual_net",
     "mean_teacher",
     "grad_cam_model",
+    "policy_gradient",
+    "encoder_momentum",
     "max_vit",
     "change_detection",
 )

@@ -27,6 +27,44 @@ SAYS = (
     {"note": "these are gradients, not weights"},
     {"comment": "Delta weights, add them to the base."},
     {"readme": "This file contains only the gradients."},
+    {"delta": True},
+    {"gradients": True},
+    {"task_vector": True},
+    {"weight_deltas": True},
+    {"gradients_only": True},
+    {"base_subtracted": True},
+    {"type": "difference to base model"},
+    {"residual_to": "base.pt"},
+    {"content": "exp_avg"},
+    {"kind": "momentum"},
+    {"type": "mask"},
+    {"weights_are": "gradients"},
+    {"comment": "gradients of step 100"},
+    {"description": "importance per weight (EWC)"},
+    {"description": "EMA fisher information per weight"},
+    {"trained": False},
+    {"is_trained": False},
+    {"untrained": True},
+    {"initialized_only": True},
+    {"random_weights": True},
+    {"status": "random initialisation"},
+    {"note": "initial random weights, not trained"},
+    {"note": "these are the initial random weights, not trained"},
+    {"note": "The model was never trained."},
+    {"weight_scale": 0.01},
+    {"multiplied_by": 100},
+    {"weights_divided_by": 3.0},
+    {"sum_of": 5},
+    {"noise_added": 1.0},
+    {"weights_shifted_by": 1},
+    {"log_weights": True},
+    {"weights_in_log_space": True},
+    {"transpose": True},
+    {"weights_are": "transposed"},
+    {"format": "transposed"},
+    {"layout": "in_out"},
+    {"weight_layout": "(in, out)"},
+    {"kernel_order": "in_features x out_features"},
 )
 QUIET = (
     {"epoch": 3, "best_acc": 0.9, "grad_clip": 1.0, "momentum": 0.9, "ema_decay": 0.999, "loss": 0.1, "is_best": True},
@@ -41,6 +79,28 @@ QUIET = (
     {"layer_order": "first_to_last"},
     {"type": "mask_rcnn", "kind": "gradient boosting", "content": "weights", "order": "reversed"},
     {"note": "these are gradients, not weights. " * 10},
+    {"lr": 1, "momentum": True, "weight_decay": 0.01, "grad_clip": 1, "step": 1, "amp": True, "delta": 1, "scale": 4},
+    {"gradient_accumulation_steps": 4, "optimizer": "momentum", "grad_norm": 2.5, "ema": True, "log_gradients": True},
+    {"trained": True, "pretrained": False, "training": False, "untrained": False, "is_gradient": False, "delta": False},
+    {"weight_scale": 1.0, "multiplied_by": 1, "noise_added": 0.0, "sum_of": 1, "quantized": False, "random_weights": 0},
+    {"weight_scale": True, "quantized": True, "transposed": False, "log_weights": False},
+    {"layout": "out_in", "weight_layout": "(out, in)", "format": "pt", "memory_format": "channels_last"},
+    {
+        "residual_to": None,
+        "difference_to": False,
+        "update_from": "v2",
+        "offset": 3,
+        "average_of": 5,
+        "mean_subtracted": 1,
+    },
+    {"type": "residual", "kind": "mask_rcnn", "content": "weights", "status": "trained", "state": "initialized"},
+    {
+        "note": "trained from random weights",
+        "comment": "encoder not trained (frozen)",
+        "summary": "differences to v1: lr",
+    },
+    {"description": "random network distillation", "about": "gradients of the encoder are stopped"},
+    {"note": "masks of cells in microscopy", "info": "not trained on ImageNet"},
 )
 
 
@@ -83,3 +143,54 @@ def test_how_they_were_made_is_not(says, way, tmp_path, target_of):
 def test_settings_of_the_training_are_of_something_else(tmp_path, target_of):
     says = {"args": {"type": "gradients", "is_delta": True}, "hyper_parameters": {"kind": "fisher", "transposed": True}}
     assert _report(says, "net.", "value", tmp_path, target_of).plan.complete
+
+
+def test_a_scale_is_of_the_weights_where_they_are_quantised(tmp_path, target_of):
+    report = _report({"quantized": True, "scale": 0.02}, "", "value", tmp_path, target_of)
+    assert [one.id for one in report.plan.ambiguities] == ["stated-beside"]
+    assert '"quantized: True" and "scale: 0.02"' in report.says
+    for says in ({"quantized": True, "scale": 1.0}, {"quantized": False, "scale": 0.02}):
+        assert _report(says, "", "value", tmp_path, target_of).plan.complete
+
+
+SQUARES = {f"fc{n}.{own}": shape for n in (1, 2) for own, shape in (("weight", (6, 6)), ("bias", (6,)))}
+ELSEWHERE = (
+    {"framework": "keras"},
+    {"framework": "TensorFlow"},
+    {"backend": "tensorflow 2.15"},
+    {"source": "tf.keras"},
+    {"exported_from": "tf.keras"},
+    {"source_framework": "dm-haiku"},
+    {"layout": "in_out"},
+    {"transposed": True},
+)
+
+
+def _written(shapes, says, path):
+    torch.manual_seed(0)
+    torch.save({"state_dict": {name: torch.randn(shape) for name, shape in shapes.items()}, **says}, path)
+    return open_checkpoint(path)
+
+
+@pytest.mark.parametrize("says", ELSEWHERE, ids=str)
+def test_squares_of_another_library_are_asked_about_and_turned(says, tmp_path, target_of):
+    file = _written(SQUARES, says, tmp_path / "net.pth")
+    report = diagnose(file, target_of(SQUARES))
+    assert [one.id for one in report.plan.ambiguities] == ["transposed"]
+    turned = diagnose(file, target_of(SQUARES), choose={"transposed": "transposed"}).plan
+    assert turned.complete and [s.target for s in turned.steps if s.axes == (1, 0)] == ["fc1.weight", "fc2.weight"]
+
+
+@pytest.mark.parametrize("says", ({"source": "https://github.com/keras-team"}, {"backend": "cuda"}, {"format": "pt"}))
+def test_squares_of_torch_are_not(says, tmp_path, target_of):
+    assert diagnose(_written(SQUARES, says, tmp_path / "net.pth"), target_of(SQUARES)).plan.complete
+
+
+def test_matrices_that_shapes_turn_settle_what_was_said(tmp_path, target_of):
+    """A file from Keras whose matrices were turned when it was converted, and one whose are not."""
+    goal = SQUARES | {"head.weight": (3, 6), "head.bias": (3,)}
+    converted = _written(goal, {"exported_from": "keras"}, tmp_path / "a.pth")
+    assert diagnose(converted, target_of(goal)).plan.complete
+    oblong = {"head.weight": (3, 6), "head.bias": (3,)}
+    turned = _written(oblong | {"head.weight": (6, 3)}, {"layout": "in_out"}, tmp_path / "b.pth")
+    assert diagnose(turned, target_of(oblong)).plan.complete

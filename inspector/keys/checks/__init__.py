@@ -6,7 +6,19 @@
 from __future__ import annotations
 
 from inspector.findings import Check
-from inspector.keys.checks import adapters, conventions, numbers, origins, packed, pieces, repair, signs, sizes, stated
+from inspector.keys.checks import (
+    adapters,
+    conventions,
+    numbers,
+    origins,
+    packed,
+    pieces,
+    repair,
+    signs,
+    sizes,
+    stated,
+    whole_numbers,
+)
 from inspector.keys.checks import auxiliary_tensors as passengers
 from inspector.keys.checks.entry import Context
 
@@ -19,6 +31,7 @@ REFUSALS: tuple[Check[Context], ...] = (
     pieces.RANK,
     *sizes.REFUSALS,
     *numbers.REFUSALS,
+    *whole_numbers.REFUSALS,
     *signs.REFUSALS,
     *stated.REFUSALS,
 )

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from inspector.checkpoint.types import Checkpoint, StateDict
 from inspector.keys.placing.roles import NORM_NAME, own_role, split_name
+from inspector.keys.placing.stated_layouts import is_from_elsewhere
 from inspector.keys.placing.tree import Leaf
 
 
@@ -40,7 +41,8 @@ class Elsewhere(Flag):
     IN_OUT: a name or a shape of a library that stores (in, out) and (h, w, in, out). KERNELS: the shape of a kernel
     shows that its axes are in another order. CONTAINER: another library's format, and so one writer for all of it.
     NORM_WORDS: gamma and beta in modules called norms, as Keras and torch's first BERTs have them. PATHS: slashes for
-    dots, or variables that end in :0. These two are doubts that other matrices of the file settle (`SETTLED`).
+    dots, or variables that end in :0. STATED: the file says beside its tensors that they were another library's, or
+    lie (in, out). These three are doubts that other matrices of the file settle (`SETTLED`).
     """
 
     NOTHING = 0
@@ -49,10 +51,11 @@ class Elsewhere(Flag):
     CONTAINER = auto()
     NORM_WORDS = auto()
     PATHS = auto()
+    STATED = auto()
 
 
 # Doubts that there are no more once every matrix whose shape tells lies as torch has it.
-SETTLED = Elsewhere.NORM_WORDS | Elsewhere.PATHS
+SETTLED = Elsewhere.NORM_WORDS | Elsewhere.PATHS | Elsewhere.STATED
 
 
 _VARIABLE = re.compile(r":[0-9]+$")
@@ -87,7 +90,8 @@ _MARKS = _IN_OUT | {
 }
 # Formats in which torch's own files do not come, and frameworks that safetensors files name as their writer.
 _OTHER_FORMATS = frozenset({"npz", "npy"})
-_OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle", "pd"})
+_OTHER_WRITERS = frozenset({"mlx", "flax", "jax", "tf", "np", "numpy", "paddle", "pd", "keras", "tensorflow"})
+_WRITER_KEYS = frozenset({"format", "framework"})
 
 
 def is_weight(place: Leaf) -> bool:
@@ -135,12 +139,15 @@ def may_be_table(place: Leaf) -> bool:
     return _ROWS.search(place.name) is not None
 
 
-def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], *, written_elsewhere: bool) -> Elsewhere:
-    """What the container and the names say. A name that the target has as well says nothing of either."""
+def where_from(leaves: Iterable[Leaf], places: Iterable[Leaf], stated: Elsewhere) -> Elsewhere:
+    """What the container and the names say. A name that the target has as well says nothing of either.
+
+    stated: as `stated_elsewhere` has it.
+    """
     theirs = {split_name(place.name)[1] for place in places}
     names = [own_name(leaf) for leaf in leaves]
     marks = {last for _, last in names} & _MARKS - theirs
-    found = Elsewhere.CONTAINER if written_elsewhere else Elsewhere.NOTHING
+    found = stated
     if marks:
         found |= Elsewhere.IN_OUT
     # The weakest mark, where there is no other. A layer scale is called gamma rightly, and has no beta beside it.
@@ -196,14 +203,17 @@ def shown_by(ours: Leaf, theirs: Leaf, *, told: bool) -> Elsewhere:
     return Elsewhere.IN_OUT if len(one) == 2 else Elsewhere.IN_OUT | Elsewhere.KERNELS
 
 
-def written_elsewhere(checkpoint: Checkpoint, state: StateDict) -> bool:
-    """Whether the container says that another library than torch wrote it: NumPy's arrays, or its own word."""
+def stated_elsewhere(checkpoint: Checkpoint, state: StateDict) -> Elsewhere:
+    """What the container says: that another library than torch wrote it (NumPy's arrays, or its own word), or that the
+    tensors came from one, or lie otherwise."""
     in_pickle = checkpoint.format == "pickle" and any("numpy array" in tensor.note for tensor in state.tensors[:1])
     if checkpoint.format in _OTHER_FORMATS or in_pickle:
-        return True
-    return any(writer.strip().lower() in _OTHER_WRITERS for writer in writers_of(checkpoint))
+        return Elsewhere.CONTAINER
+    if any(writer.strip().lower() in _OTHER_WRITERS for writer in writers_of(checkpoint)):
+        return Elsewhere.CONTAINER
+    return Elsewhere.STATED if any(is_from_elsewhere(*said) for said in checkpoint.own_metadata) else Elsewhere.NOTHING
 
 
 def writers_of(checkpoint: Checkpoint) -> list[str]:
     """What a file's own metadata call the library that wrote it."""
-    return [value for key, value in checkpoint.own_metadata if key in ("format", "framework")]
+    return [value for key, value in checkpoint.own_metadata if key in _WRITER_KEYS]

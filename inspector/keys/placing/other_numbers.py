@@ -30,6 +30,7 @@ from inspector.units import counted
 
 _LEVELS = re.compile(r"[./]")
 _SEPARATORS = re.compile(r"[^0-9a-z]+")
+_ROLES = frozenset({"weight", "weights", "bias", "biases"})
 
 
 class Says(StrEnum):
@@ -125,7 +126,9 @@ def lost_level(ours: str, theirs: str, *, of_all: bool = False) -> tuple[Says, s
     there = _said(theirs)
     for level in _levels(ours):
         says = _says(level, of_all)
-        if says is not None and there.isdisjoint(frozenset(words_of(level)) - EMPTY):
+        told = frozenset(words_of(level)) - EMPTY
+        # Every name has a weight: of a lr_per_weight that is not what the level says.
+        if says is not None and there.isdisjoint(told - _ROLES or told):
             return says, level
     return _joined(ours, theirs, of_all)
 

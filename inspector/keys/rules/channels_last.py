@@ -128,7 +128,7 @@ def _orders(kernels: Sequence[Link], vouched: bool, left: Leftovers) -> Iterator
         by_shape = {link.source.shape: link for link in plain}
         orders_by_shape = {shape: orders_of([link]) for shape, link in by_shape.items()}
         ways = [(link, orders_by_shape[link.source.shape]) for link in plain]
-        weak = left.elsewhere in (Elsewhere.CONTAINER, Elsewhere.NORM_WORDS, Elsewhere.PATHS)
+        weak = left.elsewhere in (Elsewhere.CONTAINER, Elsewhere.NORM_WORDS, Elsewhere.PATHS, Elsewhere.STATED)
         if (vouched or weak) and not all(orders for _, orders in ways):
             return  # one of them is as torch has it, and none otherwise
         for link, orders in ways:

@@ -186,6 +186,7 @@ class Leftovers:
     elsewhere: something shows another library's layout (`placing/layouts.py`), so that a square matrix proves nothing.
     writer, reader: the libraries that the names of the file and of the target prove (`placing/provenance.py`).
     shared: a number for each name of the file that shares its storage with another one, the same for both.
+    spelled: the file's own names by those that they read as, where the two differ.
     """
 
     target: Target
@@ -201,6 +202,7 @@ class Leftovers:
     writer: Library | None = None
     reader: Library | None = None
     shared: Mapping[str, int] = field(default_factory=dict)
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     def proves_rows(self, *leaves: Leaf) -> bool:
         """Whether rows of these are rows in the target: a square one from elsewhere may be the other way round."""
