@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
+from inspector.keys.placing.another_part import tells_apart
 from inspector.keys.placing.synonyms import EMPTY, PARTS
 from inspector.keys.placing.tree import Path, numbered
 from inspector.keys.placing.words import (
@@ -39,7 +40,8 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
     if not left or not right:
         return None
     said, there = _words(left), _words(right)
-    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or by_a_letter(left, right):
+    crossed = {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or by_a_letter(left, right)
+    if crossed or tells_apart(left, right):
         return _shown(left), _shown(right)
     # What a layer is for says nothing of what stands around it: fc1 of an output, fc1 of a value.
     whole = ends == len(left)
