@@ -83,11 +83,14 @@ _FIRST_LAYERS = frozenset(words_of("conv_norm_block_embed_proj_stem"))
 _BEGINNING = frozenset(words_of("init_initial"))
 # What says the same as a word of the target's in another one.
 _SAYS_SO = {
-    "reversed": frozenset({"backward"}),
-    "transposed": frozenset({"deconv", "up", "transpose", "tr"}),
-    "inverted": frozenset({"block", "mb", "mbconv", "residual"}),
-    "random": frozenset({"rand", "rnd"}),
-    "expert": frozenset({"moe", "mixture"}),
+    row.split()[0]: frozenset(row.split()[1:])
+    for row in (
+        "reversed backward",
+        "transposed deconv up transpose tr",
+        "inverted block mb mbconv residual",
+        "random rand rnd",
+        "expert moe mixture",
+    )
 }
 _EXPERT = "expert"
 _NUMBER = re.compile(r"[0-9]+")

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.added_words import answered_words
 from inspector.keys.placing.contradictions import LEAST_EXACT
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.joined_levels import in_one_form
@@ -94,7 +95,10 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
     groups = {words: group for words, group in groups.items() if rows[_NUMBER.sub("", words[0])] == 1}
     kept: list[Link] = list(links)
     held: list[Leaf] = []
+    answered = answered_words(questions) if groups else frozenset()
     for (word, place), doubted in groups.items():
+        if words_of(word) and answered.issuperset(words_of(word)):
+            continue
         answer = questions.ask(_question(word, place, doubted, exact), place=word)
         kept = decide(answer, doubted, kept, held)
     return kept, held
