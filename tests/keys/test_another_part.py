@@ -47,6 +47,13 @@ def test_most_of_a_network_under_the_name_of_another_part_is_asked_about(
     assert asks(after, before, inside, file_of, target_of, beside)
 
 
+@pytest.mark.parametrize("beside", [3, 4, 5])
+@pytest.mark.parametrize(("before", "after"), [("embedding", "output"), ("intermediate", "output")])
+def test_a_wrapper_around_all_of_it_hides_nothing(before, after, beside, file_of, target_of):
+    ours = {f"module.{name}": shape for name, shape in network(before, ATTN, beside=beside).items()}
+    assert diagnose(file_of(ours), target_of(network(after, ATTN, beside=beside))).plan.ambiguities
+
+
 @pytest.mark.parametrize("beside", [1, 5])
 @pytest.mark.parametrize(
     ("before", "after"),

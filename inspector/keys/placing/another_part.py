@@ -150,13 +150,14 @@ def is_another_part(ours: Path, theirs: Path) -> bool:
         bool(parts or unlike)
         or any(opposed(one, other))
         or are_siblings(one, other)
-        or _are_two_places(one, other)
+        or are_two_places(one, other)
         or _are_built_otherwise(one, other)
         or tells_apart(ours, theirs, beside=False)
     )
 
 
-def _are_two_places(one: frozenset[str], other: frozenset[str]) -> bool:
+def are_two_places(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether one is called after another place in a network than the other: its stem and its head."""
     if _HALVES & one & other:
         return False
     ours, theirs = ({n for n, words in enumerate(_PLACES) if words & side} for side in (one, other))

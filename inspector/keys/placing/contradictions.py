@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from inspector.keys.placing.another_part import are_siblings, tells_apart
+from inspector.keys.placing.another_part import are_siblings, are_two_places, tells_apart
 from inspector.keys.placing.matching import Counterpart, Doubt
 from inspector.keys.placing.parts import Part
 from inspector.keys.placing.replaced_words import replaced
@@ -126,7 +126,9 @@ def _any_number(segment: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _replaces(ours: Path, theirs: Path) -> bool:
-    if tells_apart(*before_shared_end((ours, theirs))):
+    tops = before_shared_end((ours, theirs))
+    named = len(tops[0]) < len(ours) and not any(map(str.isdecimal, (*tops[0], *tops[1])))
+    if tells_apart(*tops) or (named and are_two_places(*map(all_words, tops))):
         return True
     if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
         return False

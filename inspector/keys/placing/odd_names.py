@@ -133,7 +133,7 @@ def _around(names: Sequence[tuple[str, str]]) -> tuple[str, str]:
     less = Counter(theirs.removesuffix(ours) for ours, theirs in names if theirs.endswith(f".{ours}"))
     found = [max(one, key=lambda text: one[text], default="") for one in (more, less)]
     enough = [
-        text if one[text] > len(names) * LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
+        text if one[text] >= len(names) * LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
     ]
     return enough[0], enough[1]
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from inspector.keys.placing.another_part import tells_apart
+from inspector.keys.placing.another_part import are_two_places, tells_apart
 from inspector.keys.placing.synonyms import EMPTY, PARTS
 from inspector.keys.placing.tree import Path, numbered
 from inspector.keys.placing.words import (
@@ -57,7 +57,9 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
         return None
     # What whole networks are called says nothing at the top; below it is the name of a part.
     networks = [all(is_no_part(word) and word not in PARTS for word in words) for words in (own, foreign)]
-    if all(networks) or (any(networks) and not start):
+    # The stem of one is no head of the other; what is counted in either may be the other's first.
+    apart = not any(map(str.isdecimal, (*left, *right))) and are_two_places(frozenset(own), frozenset(foreign))
+    if not apart and (all(networks) or (any(networks) and not start)):
         return None
     return _shown(left), _shown(right)
 
