@@ -107,6 +107,16 @@ NO_WRAPPERS = _words(
     """
 )
 
+# Words of a layer's name that say that its numbers lie otherwise than a plain layer's, or are none that were trained: a
+# network that has one of these under a plain name's place has another layer there. What every network of a kind has
+# beside itself (target_net, ema) is not among them: it is loaded from the plain one.
+OTHERWISE = _words(
+    """
+    transposed flipped mirrored reversed inverse inverted rotated shuffled permuted scrambled swapped negated bgr
+    random untrained init initial reinit reinitialized reinitialised
+    """
+)
+
 # Words that a level around all names, or a dict's key, has only where what lies below is not the weights as they are
 # used. Inside a network a layer may be called so; end_to_end and rev_2 are a network's and a revision's.
 _NOT_AS_USED = (NO_WRAPPERS - {"end", "rev"}) | _words(

@@ -6,6 +6,9 @@ one that stands beside it, is from another time, or is counted from the other en
 so it is turned round: words that say nothing of a part (kinds of layers, names of whole networks, words of the target's
 own, what all names have around them) are no doubt, and all others are asked about, once for each word.
 
+The same of a few words that the target's name has and the file's has not, where they say that other numbers are
+meant: `fc` for `fc_transposed`, `experts.0` for `shared_expert`.
+
 Names that are another's altogether, with other words on both sides, are looked at elsewhere (`by_words.py`).
 """
 
@@ -16,9 +19,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from inspector.checkpoint.level_words import ASIDE_WORDS, NO_WRAPPERS
+from inspector.checkpoint.level_words import ASIDE_WORDS, NO_WRAPPERS, OTHERWISE
 from inspector.checkpoint.name_forms import shared_levels, substituted
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.another_part import tells_apart
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.hidden_words import NUMBER_WORDS
 from inspector.keys.placing.joined_levels import in_one_form
@@ -74,6 +78,21 @@ _LONG_KINDS = ("layernorm", "batchnorm", "convolution", "attention", "embedding"
 _LONG = 7
 # Letters and what is cut to two say too little.
 _SHORT = 2
+# Of the first layer, which is called so for being it, and of MobileNet's blocks.
+_FIRST_LAYERS = frozenset(words_of("conv_norm_block_embed_proj_stem"))
+_BEGINNING = frozenset(words_of("init_initial"))
+# What says the same as a word of the target's in another one.
+_SAYS_SO = {
+    row.split()[0]: frozenset(row.split()[1:])
+    for row in (
+        "reversed backward",
+        "transposed deconv up transpose tr",
+        "inverted block mb mbconv residual",
+        "random rand rnd",
+        "expert moe mixture",
+    )
+}
+_EXPERT = "expert"
 _NUMBER = re.compile(r"[0-9]+")
 _SEPARATORS = re.compile(r"[^0-9A-Za-z_]+")
 _JOINED = re.compile(r"(.+)_(?:weight|bias)")
@@ -189,6 +208,7 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
     """
     if ours == theirs:
         return
+    yield from _on_the_other_side(ours, theirs)
     there, said = _words(theirs), _words(ours)
     instead = {x for x in there - said - _KINDS if not any(is_spelled_like(x, other) for other in said)}
     same_role = bool(read(ours, 0).roles & read(theirs, 0).roles) or is_called_by_its_kind(ours, theirs)
@@ -232,10 +252,32 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
     other = _above(ours[around:], theirs)
     if other is not None:
         more = frozenset(word for word in said - there if is_telling(word, there))
-        if not more and by_a_letter(*(tuple(path.split(".")) for path in other)):
+        paths = [tuple(path.split(".")) for path in other]
+        if not more and (by_a_letter(*paths) or tells_apart(*paths)):
             more = frozenset(words_of(other[0]))
         if more:
             yield _Added(other[0], more, other[1])
+
+
+def _on_the_other_side(ours: Path, theirs: Path) -> Iterator[_Added]:
+    """What the target's name says of its numbers and the file's does not: transposed, random, of one expert."""
+    said = _words(ours)
+    for n, segment in enumerate(theirs):
+        words = frozenset(words_of(segment))
+        more = words & OTHERWISE
+        if words & _FIRST_LAYERS:
+            more -= _BEGINNING
+        if _EXPERT in words:
+            # The expert that every token goes through stands beside those that are counted.
+            more |= {_EXPERT} | words & {"shared"}
+        own = frozenset(word for word in more - said if not any(_says_so(word, other) for other in said))
+        if own and ours:
+            yield _Added(ours[min(n, len(ours) - 1)], own, segment)
+
+
+def _says_so(word: str, other: str) -> bool:
+    alike = len(other) == 1 and word.startswith(other)
+    return alike or other in _SAYS_SO.get(word, ()) or is_spelled_like(word, other)
 
 
 def _says_its_kind(segment: str) -> bool:

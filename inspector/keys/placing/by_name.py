@@ -52,9 +52,10 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
     waits = {leaf.name for leaf in found.held}
     left = [leaf for leaf in sides.leaves if leaf.name not in linked and leaf.name not in waits]
     links, held = settle_ambiguities(links, left, sides.places, rules, asked)
+    declined = linked - {link.source.name for link in links} - {leaf.name for leaf in held}
     held = [*found.held, *held]
     # What the user has left out is no part of what words or order place.
-    gone = {leaf.name for leaf, _ in found.dropped}
+    gone = {leaf.name for leaf, _ in found.dropped} | declined
     sides = replace(sides, leaves=[leaf for leaf in sides.leaves if leaf.name not in gone]) if gone else sides
     lacks = _lacks(sides, links)
     counted = counted_by_kind(sides) if same_order.RULE in rules and lacks else None
@@ -117,7 +118,7 @@ def place(sides: Sides, source: Node, goal: Node, rules: Sequence[Rule], questio
         links = [*links, *related.links]
         # What waits for the user, or was declined, is not placed by order after all.
         if related.held or related.declined:
-            return links, found.dropped, related.held
+            return links, [*found.dropped, *related.dropped], related.held
     if pairs and not (asked.used and against_names(links, pairs)):
         return _by_order(pairs, links, sides, questions, found.dropped)
     if not pairs and same_order.RULE in rules and 2 * len(links) >= len(sides.places) and not why_no_order(sides):

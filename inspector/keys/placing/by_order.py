@@ -15,13 +15,14 @@ from itertools import pairwise
 
 from inspector.checkpoint.types import Shape
 from inspector.keys.placing.kinds import shown
+from inspector.keys.placing.other_ways import Way, against_numbers, other_ways
 from inspector.keys.placing.own_order import sorted_by_name
 from inspector.keys.placing.roles import is_counter, roles_of, split_name, squeezed, ways
 from inspector.keys.placing.symmetry import symmetric
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.placing.words import read, relation
 from inspector.keys.report import Ambiguity, Evidence
-from inspector.keys.rules import same_order, same_shape
+from inspector.keys.rules import other_words, same_order, same_shape
 from inspector.keys.rules.entry import Link, Move, Questions
 from inspector.units import counted, human_shape
 
@@ -162,19 +163,47 @@ def place_by_order(
     """
     there = {link.source.name for link in named}
     new = [(leaf, place) for leaf, place in pairs if leaf.name not in there]
-    evidence = _evidence(new, named, sides, kinds or {})
+    held: list[Leaf] = []
+    chosen: list[Link] = []
+    against, way = against_numbers(new) if not kinds else ((), None)
+    if against:
+        new = _settle(new, against, _against_question(against, way), [way] if way else [], questions, held, chosen)
+    answered = [*named, *chosen]
+    evidence = _evidence(new, answered, sides, kinds or {})
     move = _BY_KIND if kinds else _MOVE
     open_ = {place.name for _, place in new if evidence[place.name] is Evidence.SYMMETRIC}
-    held: list[Leaf] = []
     if open_:
-        answer = questions.ask(_question(new, evidence, counts=bool(kinds)))
-        if answer is None:
-            held = [leaf for leaf, place in new if place.name in open_]
-        if answer != IN_ORDER:
-            new = [(leaf, place) for leaf, place in new if place.name not in open_]
+        doubted = [(leaf, place) for leaf, place in new if place.name in open_]
+        ways = other_ways(doubted) if not kinds else []
+        question = _question(new, evidence, ways, counts=bool(kinds))
+        new = _settle(new, doubted, question, ways, questions, held, chosen)
     moves = (move,)
-    links = [Link(leaf, place, moves, evidence[place.name]) for leaf, place in new]
-    return links, held
+    links = [Link(leaf, place, moves, evidence.get(place.name, Evidence.CHOSEN)) for leaf, place in new]
+    return [*chosen, *links], held
+
+
+def _settle(
+    new: Sequence[tuple[Leaf, Leaf]],
+    doubted: Pairs,
+    question: Ambiguity,
+    ways: Sequence[Way],
+    questions: Questions,
+    held: list[Leaf],
+    chosen: list[Link],
+) -> list[tuple[Leaf, Leaf]]:
+    """What order still places after the answer. held, chosen: are added to."""
+    answer = questions.ask(question)
+    if answer == IN_ORDER:
+        return list(new)
+    away = {leaf.name for leaf, _ in doubted}
+    if answer is None:
+        held += [leaf for leaf, _ in doubted]
+    for way in ways:
+        if way.id == answer:
+            parts = tuple((f"{one} is", other) for one, other in way.parts)
+            moves = (Move(other_words.RULE.id, f"read the names as chosen: {way.says}", parts, change=("words",)),)
+            chosen += [Link(leaf, place, moves, Evidence.CHOSEN) for leaf, place in way.pairs]
+    return [(leaf, place) for leaf, place in new if leaf.name not in away]
 
 
 def _evidence(new: Pairs, named: Sequence[Link], sides: Sides, kinds: Mapping[str, str]) -> dict[str, Evidence]:
@@ -214,7 +243,7 @@ def _left_over(leaf_of: Mapping[str, Leaf], named: Sequence[Link], sides: Sides)
     return {squeezed(x.shape) for x in left if not is_counter(x)}
 
 
-def _question(new: Pairs, evidence: dict[str, Evidence], *, counts: bool) -> Ambiguity:
+def _question(new: Pairs, evidence: dict[str, Evidence], ways: Sequence[Way], *, counts: bool) -> Ambiguity:
     doubted = [(leaf, place) for leaf, place in new if evidence[place.name] is Evidence.SYMMETRIC]
     modules = list(dict.fromkeys(split_name(place.name)[0] or place.name for _, place in doubted))
     leaf, place = doubted[0]
@@ -227,6 +256,7 @@ def _question(new: Pairs, evidence: dict[str, Evidence], *, counts: bool) -> Amb
         ),
         options=(
             (IN_ORDER, "yes, file and target define these layers in one order"),
+            *((way.id, f"no: {way.says}") for way in ways),
             (LEAVE_OUT, "no, or not known: leave them out"),
         ),
     )
@@ -250,6 +280,22 @@ def _contradict(leaf: Leaf, place: Leaf) -> bool:
     """Whether the words of the two names are opposites: an encoder's and a decoder's."""
     one, other = (read(tuple(x.name.split(".")), 0) for x in (leaf, place))
     return relation(one, other) < 0
+
+
+def _against_question(doubted: Pairs, way: Way | None) -> Ambiguity:
+    leaf, place = doubted[0]
+    return Ambiguity(
+        id="against-numbers",
+        question=(
+            f"In order, {counted(len(doubted), 'tensor')} would go against the numbers in the names, {leaf.name} as "
+            f"{shown(place)} first. Do file and target count from other ends?"
+        ),
+        options=(
+            (IN_ORDER, "yes: the order holds, and the numbers run the other way"),
+            *([(way.id, f"no, the numbers hold: {way.says}")] if way is not None else []),
+            (LEAVE_OUT, "not known: leave them out"),
+        ),
+    )
 
 
 def same_names(sides: Sides) -> list[Link]:

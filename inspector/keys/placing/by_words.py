@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.checkpoint.level_words import tells_about
+from inspector.keys.placing.another_part import is_another_part
 from inspector.keys.placing.contradictions import (
     are_siblings_at_the_top,
     half_bare,
@@ -45,7 +46,7 @@ from inspector.keys.placing.miscounted import (
 )
 from inspector.keys.placing.parts import Part, grow_parts, in_runs, plain
 from inspector.keys.placing.tree import Leaf, Path
-from inspector.keys.placing.words import SAME_NUMBER, is_another_part, read, relation, words_of
+from inspector.keys.placing.words import SAME_NUMBER, read, relation, words_of
 
 # Of the tensors, in modules whose names are related at all: below, the file is not read by its words.
 LEAST_RELATED = 0.5

@@ -10,12 +10,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from inspector.keys.placing.another_part import are_siblings, are_two_places, tells_apart
 from inspector.keys.placing.matching import Counterpart, Doubt
 from inspector.keys.placing.parts import Part
 from inspector.keys.placing.replaced_words import replaced
 from inspector.keys.placing.synonyms import AT_THE_TOP, EMPTY, WORDS
-from inspector.keys.placing.tree import Path, exchanged
-from inspector.keys.placing.words import SAME_NUMBER, all_words, are_siblings, is_no_part, read, relation, words_of
+from inspector.keys.placing.tree import Path, before_shared_end, exchanged
+from inspector.keys.placing.words import SAME_NUMBER, all_words, is_no_part, read, relation, words_of
 
 # Of so many tensors one may be in a layer that is only left over.
 _LEAST_TOLD = 5
@@ -125,6 +126,10 @@ def _any_number(segment: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _replaces(ours: Path, theirs: Path) -> bool:
+    tops = before_shared_end((ours, theirs))
+    named = len(tops[0]) < len(ours) and not any(map(str.isdecimal, (*tops[0], *tops[1])))
+    if tells_apart(*tops) or (named and are_two_places(*map(all_words, tops))):
+        return True
     if (read(ours, 0).roles & read(theirs, 0).roles) - AT_THE_TOP:
         return False
     while len(ours) > 1 and len(theirs) > 1 and all(set(words_of(path[-1])) <= _OF_LAYERS for path in (ours, theirs)):

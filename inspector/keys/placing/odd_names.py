@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from inspector.checkpoint.level_words import ASIDE_WORDS
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.added_words import answered_words
 from inspector.keys.placing.contradictions import LEAST_EXACT
 from inspector.keys.placing.doubtful import SAME_OR_OUT, decide
 from inspector.keys.placing.joined_levels import in_one_form
@@ -94,7 +95,10 @@ def settle_odd_names(links: Sequence[Link], questions: Questions) -> tuple[list[
     groups = {words: group for words, group in groups.items() if rows[_NUMBER.sub("", words[0])] == 1}
     kept: list[Link] = list(links)
     held: list[Leaf] = []
+    answered = answered_words(questions) if groups else frozenset()
     for (word, place), doubted in groups.items():
+        if words_of(word) and answered.issuperset(words_of(word)):
+            continue
         answer = questions.ask(_question(word, place, doubted, exact), place=word)
         kept = decide(answer, doubted, kept, held)
     return kept, held
@@ -129,7 +133,7 @@ def _around(names: Sequence[tuple[str, str]]) -> tuple[str, str]:
     less = Counter(theirs.removesuffix(ours) for ours, theirs in names if theirs.endswith(f".{ours}"))
     found = [max(one, key=lambda text: one[text], default="") for one in (more, less)]
     enough = [
-        text if one[text] > len(names) * LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
+        text if one[text] >= len(names) * LEAST_EXACT else "" for one, text in zip((more, less), found, strict=True)
     ]
     return enough[0], enough[1]
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from inspector.checkpoint.level_words import QUANTITY_WORDS
 from inspector.checkpoint.types import Shape
 from inspector.keys.placing.by_order import Pairs, Sides
-from inspector.keys.placing.kinds import kind_of
+from inspector.keys.placing.kinds import kind_of, shown
 from inspector.keys.placing.roles import is_counter, is_other_quantity, roles_of, split_name
 from inspector.keys.placing.tree import Leaf, exchanged
+from inspector.keys.placing.words import words_of
 from inspector.keys.report import Ambiguity, Evidence
-from inspector.keys.rules import related_names
+from inspector.keys.rules import related_names, twins
 from inspector.keys.rules.entry import Link, Move, Questions
 from inspector.keys.rules.folded_weights import is_part_of
 
@@ -24,15 +27,19 @@ _BARE = frozenset(
 )
 # More than a few layers under other names are a question of their own.
 _MOST = 8
+# Of more no answer is meant.
+_MOST_RIVALS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """What came of asking: links by the user's word, tensors held until then, whether one was said to be another."""
+    """What came of asking: links by the user's word, tensors held until then, whether one was said to be another, and
+    what another was taken for."""
 
     links: list[Link]
     held: list[Leaf]
     declined: bool
+    dropped: list[tuple[Leaf, Move]]
 
 
 def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Questions) -> Related:
@@ -63,7 +70,72 @@ def ask_related(links: Sequence[Link], sides: Sides, order: Pairs, questions: Qu
             made.append(Link(leaf, place, (move,), Evidence.CHOSEN))
         else:
             declined = True
-    return Related(made, held, declined)
+    dropped: list[tuple[Leaf, Move]] = []
+    for wanted, rivals in _rivals(extra, empty).items():
+        answer = questions.ask(_which(wanted, rivals), place=wanted)
+        if answer is None:
+            held += [leaf for both in rivals.values() for leaf, _ in both]
+            continue
+        declined = True
+        for module, both in rivals.items():
+            if module == answer:
+                move = Move(related_names.RULE.id, f"read {module} as {wanted}", (("is", wanted),), change=(SAME,))
+                made += [Link(leaf, other, (move,), Evidence.CHOSEN) for leaf, other in both]
+            elif answer in rivals:
+                dropped += [(leaf, twins.NOT_CHOSEN) for leaf, _ in both]
+    return Related(made, held, declined, dropped)
+
+
+def _rivals(extra: Sequence[Leaf], empty: Sequence[Leaf]) -> dict[str, dict[str, list[tuple[Leaf, Leaf]]]]:
+    """Of each module that is empty, those of the file that are called like it with a word more, and hold what it does:
+    fc_old and fc_new for fc. One alone is offered as a pair."""
+    ours, theirs = _by_module(extra), _by_module(empty)
+    if len(ours) * len(theirs) > 10_000:
+        return {}
+    found: dict[str, dict[str, list[tuple[Leaf, Leaf]]]] = {}
+    for place, there in theirs.items():
+        for module, here in ours.items():
+            alike = here.keys() == there.keys() and all(here[own].shape == there[own].shape for own in here)
+            if alike and _says_more(module, place):
+                found.setdefault(place, {})[module] = [(here[own], there[own]) for own in here]
+    taken = Counter(module for rivals in found.values() for module in rivals)
+    return {
+        place: rivals
+        for place, rivals in found.items()
+        if 2 <= len(rivals) <= _MOST_RIVALS and all(taken[module] == 1 for module in rivals)
+    }
+
+
+def _by_module(side: Sequence[Leaf]) -> dict[str, dict[str, Leaf]]:
+    found: dict[str, dict[str, Leaf]] = {}
+    for leaf in side:
+        module, own = split_name(leaf.name)
+        if module:
+            found.setdefault(module, {})[own] = leaf
+    return found
+
+
+def _says_more(module: str, place: str) -> bool:
+    """Whether one level of the file's has a word more than the target's, and no other differs."""
+    one, other = exchanged(module, place)
+    if not one or len(other) != 1:
+        return False
+    own, there = set(words_of(one[-1])), set(words_of(other[0]))
+    return there < own and not (own - there) & QUANTITY_WORDS
+
+
+def _which(place: str, rivals: Mapping[str, Sequence[tuple[Leaf, Leaf]]]) -> Ambiguity:
+    first = [pairs[0] for pairs in rivals.values()]
+    names = " and ".join(leaf.name for leaf, _ in first)
+    return Ambiguity(
+        id=f"{related_names.RULE.id}:which",
+        question=f"{names} have the name of {shown(first[0][1])} with a word more, and no other tensor has it. Which "
+        "one is it?",
+        options=(
+            *((module, f'the tensors under "{module}"') for module in rivals),
+            (OTHER, "none of them, or not known: leave them out"),
+        ),
+    )
 
 
 def _pairs(extra: Sequence[Leaf], empty: Sequence[Leaf], sides: Sides) -> list[tuple[Leaf, Leaf]]:

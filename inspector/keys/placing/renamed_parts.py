@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from inspector.checkpoint.bookkeeping import BOOKKEEPING
 from inspector.checkpoint.types import Shape
 from inspector.checkpoint.wrappers import WRAPPER_SEGMENTS
+from inspector.keys.placing.another_part import is_another_part
 from inspector.keys.placing.doubtful import (
     AS_PLACED,
     LEAVE_OUT,
@@ -25,7 +26,7 @@ from inspector.keys.placing.grids import is_square
 from inspector.keys.placing.kinds import shown
 from inspector.keys.placing.synonyms import EMPTY
 from inspector.keys.placing.tree import Leaf, Path, before_shared_end, is_most
-from inspector.keys.placing.words import is_another_part, words_of
+from inspector.keys.placing.words import words_of
 from inspector.keys.report import Ambiguity
 from inspector.keys.rules.entry import Link, Move, Rule
 from inspector.units import counted

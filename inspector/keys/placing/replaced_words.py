@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
+from inspector.keys.placing.another_part import are_two_places, tells_apart
 from inspector.keys.placing.synonyms import EMPTY, PARTS
 from inspector.keys.placing.tree import Path, numbered
 from inspector.keys.placing.words import (
@@ -39,7 +40,8 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
     if not left or not right:
         return None
     said, there = _words(left), _words(right)
-    if {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or by_a_letter(left, right):
+    crossed = {_SELF, _CROSS} <= _plain(left) ^ _plain(right) or by_a_letter(left, right)
+    if crossed or tells_apart(left, right):
         return _shown(left), _shown(right)
     # What a layer is for says nothing of what stands around it: fc1 of an output, fc1 of a value.
     whole = ends == len(left)
@@ -55,7 +57,9 @@ def replaced(ours: Path, theirs: Path, *, harmless: frozenset[str] = frozenset()
         return None
     # What whole networks are called says nothing at the top; below it is the name of a part.
     networks = [all(is_no_part(word) and word not in PARTS for word in words) for words in (own, foreign)]
-    if all(networks) or (any(networks) and not start):
+    # The stem of one is no head of the other; what is counted in either may be the other's first.
+    apart = not any(map(str.isdecimal, (*left, *right))) and are_two_places(frozenset(own), frozenset(foreign))
+    if not apart and (all(networks) or (any(networks) and not start)):
         return None
     return _shown(left), _shown(right)
 

@@ -313,6 +313,7 @@ _WORDS: tuple[str, ...] = (
     "discriminator disc",
     "context ctx passage",
     "aux auxiliary",
+    "expert experts",
 )
 WORDS: Mapping[str, str] = {word: row.split()[0] for row in _WORDS for word in row.split()}
 # Words that say nothing of a part: every name may have them or not.

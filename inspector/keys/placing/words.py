@@ -19,7 +19,6 @@ from inspector.keys.placing.synonyms import (
     EMPTY,
     MOST_SEGMENTS,
     OPPOSITES,
-    PARTS,
     ROLES,
     WORDS,
 )
@@ -203,15 +202,15 @@ def relation(one: Reading, other: Reading) -> float:
     if one.words and (one.words == other.words or ours == theirs):
         score += SAME_NAME if one.above == other.above else SAME_NAME - 0.25
     else:
-        score += SHARED_WORDS * _share(one.words, other.words)
-        score += ABOVE * _share(one.above | one.words, other.above | other.words)
+        score += SHARED_WORDS * share_of(one.words, other.words)
+        score += ABOVE * share_of(one.above | one.words, other.above | other.words)
     if one.roles and other.roles:
         common = one.roles & other.roles
         if not common:
             return CONTRADICTION
         sure = len(one.roles) == 1 or len(other.roles) == 1
         score += SAME_ROLE if sure and len(one.roles | other.roles) <= 2 else MAYBE_SAME_ROLE
-    elif any(_opposed(one.words | one.above, other.words | other.above)):
+    elif any(opposed(one.words | one.above, other.words | other.above)):
         return CONTRADICTION
     score += BESIDE_EACH_OTHER * are_beside(one.words | one.above, other.words | other.above)
     score += INITIALS * _are_initials(one.words, other.words)
@@ -249,7 +248,7 @@ def _aside(one: Reading, other: Reading) -> bool:
     )
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
+def share_of(one: frozenset[str], other: frozenset[str]) -> float:
     """The share of words that both have; a beginning of a word stands for it ("adv" for "advantage")."""
     if not one or not other:
         return 0.0
@@ -273,7 +272,7 @@ def are_beside(one: frozenset[str], other: frozenset[str]) -> bool:
     return False
 
 
-def _opposed(one: frozenset[str], other: frozenset[str]) -> Iterator[bool]:
+def opposed(one: frozenset[str], other: frozenset[str]) -> Iterator[bool]:
     for sides in OPPOSITES:
         ours = {i for i, words in enumerate(sides) if one & words}
         theirs = {i for i, words in enumerate(sides) if other & words}
@@ -290,12 +289,12 @@ _OF_THE_WHOLE = (
     "mobilenet efficientnet convnext unet gpt llama mistral qwen opt t5 wav2vec hubert whisper mlp mixer ddpm",
     "diffusion",
 )
-_NO_PART = EMPTY | {word for name in (*WRAPPER_SEGMENTS, *" ".join(_OF_THE_WHOLE).split()) for word in words_of(name)}
+NO_PART = EMPTY | {word for name in (*WRAPPER_SEGMENTS, *" ".join(_OF_THE_WHOLE).split()) for word in words_of(name)}
 
 
 def is_no_part(word: str) -> bool:
     """Whether a level of this word says that a whole network is meant, or nothing."""
-    return word in EMPTY or (len(word) > 1 and word in _NO_PART and word not in ("attn", "mlp"))
+    return word in EMPTY or (len(word) > 1 and word in NO_PART and word not in ("attn", "mlp"))
 
 
 def is_spelled_like(one: str, other: str) -> bool:
@@ -326,27 +325,6 @@ def is_called_by_its_kind(ours: Path, theirs: Path) -> bool:
     above = frozenset().union(*(words_of(segment) for path in (ours, theirs) for segment in path[:-1]))
     kinds = [_ONE_OF_ITS_KIND.get(role) for role in read(ours, 0).roles]
     return above <= EMPTY and words_of(theirs[-1]) in kinds
-
-
-def is_another_part(ours: Path, theirs: Path) -> bool:
-    """Whether two names are of different parts of a system: its two towers (text_model and vision_model), or whatever
-    each name says of its own (policy and value, speaker and listener).
-
-    Names of whole networks (backbone, bert) are no parts.
-    """
-    one, other = all_words(ours), all_words(theirs)
-    parts = one & PARTS and other & PARTS and not one & other & PARTS
-    own, foreign = one - _NO_PART, other - _NO_PART
-    unlike = own and foreign and not own & foreign
-    return bool(parts or unlike) or any(_opposed(one, other)) or are_siblings(one, other)
-
-
-def are_siblings(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two names have a word in common and each one of its own, as two of a kind are told apart: head_food and
-    head_flowers, flow_stream and rgb_stream."""
-    own, foreign = one - other - EMPTY, other - one - EMPTY
-    shared = (one & other) - {"module", "the"}
-    return bool(shared and own and foreign) and not _share(own, foreign) and not are_beside(one, other)
 
 
 # What names mean only beside each other: Meta's w1 and w3 are gate and up; Qwen's w1 and EVA's w1 beside w2 differ.
