@@ -10,11 +10,15 @@ from inspector.checkpoint.raw_tensor import RawTensor
 from inspector.checkpoint.types import Checkpoint
 from inspector.exports.stream import Stream
 from inspector.installed import is_installed
+from inspector.keys.certificate.of_plan import certificate_of_plan
+from inspector.keys.proofs.answers_heard import judge_answers
+from inspector.keys.proofs.places import judge_places
 from inspector.keys.proofs.stored import BytesTally, prove_bijection, prove_names
 from inspector.keys.proofs.twins import prove_which
 from inspector.keys.proofs.values import ValueTally
 from inspector.keys.report import Proof, RepairPlan
 from inspector.keys.verify import not_run, without_torch
+from inspector.keys.witnesses.hearing import hear
 from inspector.units import human_bytes
 
 # A model and the tensors to fill it with take twice their size, and a forward pass more.
@@ -39,6 +43,7 @@ class PlanChecks:
     def __init__(
         self, checkpoint: Checkpoint, plan: RepairPlan, target: Target, stream: Stream, *, most_nbytes: int
     ) -> None:
+        self._checkpoint, self._plan, self._target = checkpoint, plan, target
         self._steps = {step.target: step for step in plan.steps if step.target is not None}
         self._bytes = BytesTally(checkpoint, plan)
         self._values = ValueTally(plan.steps)
@@ -56,7 +61,11 @@ class PlanChecks:
         self._values.look(name, tensor)
 
     def done(self) -> tuple[Proof, ...]:
-        return (*self.before, self._bytes.proof(), self._values.proof(), *self._after)
+        # By numbers alone, a kernel at a time: what needs no model is proved of a file's names as of an architecture.
+        places = judge_places(certificate_of_plan(self._checkpoint, self._plan, self._target))
+        heard = judge_answers(hear(self._checkpoint, self._plan, self._target))
+        asked = [proof for proof in (places, heard) if proof is not None]
+        return (*self.before, self._bytes.proof(), self._values.proof(), *asked, *self._after)
 
 
 def _too_large(target: Target, stream: Stream, most_nbytes: int) -> Proof:

@@ -162,7 +162,7 @@ def test_an_open_or_lossy_or_incomplete_plan_writes_nothing(net, tmp_path):
     goal = target(net)
     own = net.state_dict()
     cases = {
-        "twins": {f"{p}.{n}": t for p in ("model", "ema_model") for n, t in own.items()},
+        "twins": {f"{p}.{n}": t.clone() for p in ("model", "ema_model") for n, t in own.items()},
         "head": Net(classes=7).state_dict(),
         "part": {n: t for n, t in own.items() if not n.startswith("fc")},
     }
