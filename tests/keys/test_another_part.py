@@ -156,3 +156,15 @@ def test_a_word_of_the_targets_for_other_numbers_is_asked_about(before, after, i
 )
 def test_a_word_that_networks_of_its_kind_have_is_no_doubt(before, after, inside, file_of, target_of):
     assert not asks(before, after, inside, file_of, target_of, 1)
+
+
+@pytest.mark.parametrize("around", ["", "module.", "model."])
+def test_most_of_a_network_under_another_parts_name_is_asked_about(around, file_of, target_of):
+    """What stands around everything hid it: module.embedding.layers.0.attn was read as output.layers.0.attn."""
+    attn = {
+        f"layers.{i}.attn.{p}.{n}": s for i in (0, 1) for p in "qkvo" for n, s in (("weight", (6, 6)), ("bias", (6,)))
+    }
+    rest = {"embed.weight": (30, 6), "trunk.0.weight": (6, 6), "trunk.0.bias": (6,), "fc.weight": (5, 6)}
+    ours = {f"{around}{n}": s for n, s in (rest | {f"embedding.{n}": s for n, s in attn.items()}).items()}
+    report = diagnose(file_of(ours), target_of(rest | {f"output.{n}": s for n, s in attn.items()}))
+    assert report.plan is None or not report.plan.complete

@@ -166,7 +166,7 @@ def by_words(
             tops[top] = are_siblings_at_the_top(*top)
         if tops[top]:
             siblings.append(pair)
-        elif not exact and (says_another(pair, points) or (renamed and replaces_a_word(pair))):
+        elif not exact and (says_another(pair, points, *roots) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
     loose = loose or runs_back(found.pairs) or counts_another_way(found.pairs) or exchanges_numbers(found.pairs)
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]

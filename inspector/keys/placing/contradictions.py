@@ -79,13 +79,14 @@ def _in_any_block(path: Path, counters: Sequence[int], zeroed: dict[str, str]) -
     return ".".join(made)
 
 
-def says_another(pair: Counterpart, points: float) -> bool:
+def says_another(pair: Counterpart, points: float, ours: Path = (), theirs: Path = ()) -> bool:
     """Whether both names say what the module is for, in words that have nothing in common: policy and value.
 
     What has a number on one side alone (classifier.1 and fc) is named on the other side only. Of modules at the top
     whose insides have the same names (tail.out_proj, stem.out_proj) the tops are compared. points: of the whole names.
+    ours, theirs: what stands above everything.
     """
-    paths = pair.ours.path, pair.theirs.path
+    paths = pair.ours.path[len(ours) :] or pair.ours.path, pair.theirs.path[len(theirs) :] or pair.theirs.path
     if len(paths[0]) > 1 and paths[0][0] != paths[1][0] and paths[0][1:] == paths[1][1:]:
         paths = paths[0][:1], paths[1][:1]
     elif points > SAME_NUMBER:

@@ -219,7 +219,7 @@ class Matcher:
             return _Solution(margin=0.0)
         ranking = _with_equal_names(ranking, readings, there)
         (best, total), second = ranking[0], ranking[1] if len(ranking) > 1 else None
-        if not keeps_rows(
+        if len(ours) > 1 and not keeps_rows(
             [
                 (form_of(kinds[a], depth), form_of(others[theirs[j]], other_depth))
                 for a, j in zip(ours, best, strict=True)
