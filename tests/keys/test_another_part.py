@@ -164,7 +164,8 @@ def test_most_of_a_network_under_another_parts_name_is_asked_about(around, file_
     attn = {
         f"layers.{i}.attn.{p}.{n}": s for i in (0, 1) for p in "qkvo" for n, s in (("weight", (6, 6)), ("bias", (6,)))
     }
-    rest = {"embed.weight": (30, 6), "trunk.0.weight": (6, 6), "trunk.0.bias": (6,), "fc.weight": (5, 6)}
+    rest = {"embed.weight": (30, 6), "trunk.0.weight": (6, 6), "trunk.2.weight": (6, 6), "out_head.weight": (4, 6)}
+    rest |= {"trunk.0.bias": (6,), "trunk.2.bias": (6,), "out_head.bias": (4,)}
     ours = {f"{around}{n}": s for n, s in (rest | {f"embedding.{n}": s for n, s in attn.items()}).items()}
     report = diagnose(file_of(ours), target_of(rest | {f"output.{n}": s for n, s in attn.items()}))
     assert report.plan is None or not report.plan.complete
