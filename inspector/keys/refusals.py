@@ -49,10 +49,14 @@ def _nothing_in_common(context: Context) -> str:
 
 def _in_common(context: Context) -> str:
     """What names of both share that gives no tensor a place, "" for nothing."""
-    for one, other in ((context.tensors, context.places), (context.places, context.tensors)):
-        behind = next((n for n in one if any(end in other for end in _ends(n))), "")
-        if behind:
-            return f"names of both are equal behind a prefix ({behind}), with other shapes"
+    shapes = {name: tensor.shape for name, tensor in context.tensors.items()}
+    for one, other in ((shapes, context.places), (context.places, shapes)):
+        behind = next(((name, end) for name in one for end in _ends(name) if end in other), None)
+        if behind is not None:
+            apart = one[behind[0]] != other[behind[1]]
+            return (
+                f"names of both are equal behind a prefix ({behind[0]}), {'with other shapes' if apart else 'too few'}"
+            )
     ours, theirs = (
         {word for name in names for word in all_words(tuple(split_name(name)[0].split(".")))}
         for names in (context.tensors, context.places)

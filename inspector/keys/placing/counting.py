@@ -60,17 +60,21 @@ def keeps_rows(kinds: Sequence[tuple[_Form, _Form]]) -> bool:
     another kind's, convs.0.
     """
     rows: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    there: dict[tuple[str, int], str] = {}
+    goes: dict[tuple[str, int], str] = {}
+    comes: dict[tuple[str, int], str] = {}
     for (one, number), (other, goal) in kinds:
+        if number is not None:
+            goes[one, number] = other
         if goal is not None:
-            there[other, goal] = one
-            if number is not None:
-                rows.setdefault((one, other), []).append((number, goal))
+            comes[other, goal] = one
+        if number is not None and goal is not None:
+            rows.setdefault((one, other), []).append((number, goal))
     for (one, other), row in rows.items():
         if any(a >= b for (_, a), (_, b) in pairwise(sorted(row))):
             return False
-        if any(n != m and there.get((other, n), one) != one for n, m in row):
-            return False
+        for n, m in row:
+            if n != m and (comes.get((other, n), one) != one or goes.get((one, m), other) != other):
+                return False
     return True
 
 
