@@ -152,6 +152,10 @@ _TABLE: tuple[tuple[str, Outcome, str], ...] = (
     ("every row of layers counted from 1 where the target counts from 0", R, "counted-from"),
     ("a picture that another library flattens or unfolds place by place", A, "flatten-order, unfold-order"),
     ("numbers of which the file says beside them that they are no weights", A, "stated-beside"),
+    ("one tensor that the file stores once under two names", R, "one-storage"),
+    ("gates of a recurrent layer whose order stands in its names", R, "gate-letters"),
+    ("foreign names in no order, where each shape is there once", A, "same-shape with consent"),
+    ("layers in an order against the numbers in their names", A, "against-numbers"),
 )
 
 CATALOGUE: tuple[Mismatch, ...] = tuple(Mismatch(n, *row) for n, row in enumerate(_TABLE, 1))

@@ -9,6 +9,7 @@ import torch
 
 from inspector.keys.apply import apply_plan
 from inspector.keys.diagnose import diagnose
+from inspector.readers import open_checkpoint
 
 
 @pytest.fixture
@@ -390,3 +391,39 @@ def test_class_104_what_is_said_beside_the_numbers(saved, target_of):
     said = replace(saved(state), metadata=(("kind", "fisher information"),))
     assert [question.id for question in diagnose(said, goal).plan.ambiguities] == ["stated-beside"]
     assert not diagnose(said, goal).plan.complete and diagnose(saved(state), goal).plan.complete
+
+
+def test_class_105_one_tensor_under_two_names(tmp_path, target_of):
+    own = {"fc.weight": torch.randn(5, 4), "fc.bias": torch.randn(5)}
+    torch.save(own | {f"module.{name}": value for name, value in own.items()}, tmp_path / "file.pth")
+    checkpoint = open_checkpoint(tmp_path / "file.pth")
+    plan = diagnose(checkpoint, target_of({n: tuple(v.shape) for n, v in own.items()})).plan
+    assert plan.complete and not plan.needs_accept
+    assert {s.rule for s in plan.steps if s.target is None} == {"one-storage"}
+
+
+def test_class_106_gates_whose_order_the_names_say(saved, target_of):
+    width = 4
+    whole = torch.randn(4 * width, width)
+    i, f, g, o = whole.chunk(4)  # torch's order
+    checkpoint = saved({"lstm.weight_ih_iofg": torch.cat([i, o, f, g]), "lstm.weight_hh_iofg": torch.cat([i, o, f, g])})
+    plan = diagnose(checkpoint, target_of({f"lstm.weight_{x}_l0": (4 * width, width) for x in ("ih", "hh")})).plan
+    assert plan.complete and not plan.ambiguities
+    made = apply_plan(checkpoint, plan)
+    assert all(torch.equal(value, whole) for value in made.values())
+
+
+def test_class_107_one_way_that_shapes_leave(file_of, target_of):
+    shapes = ((6, 1, 5, 5), (16, 6, 5, 5), (10, 84))
+    names = ("faltung1", "faltung2", "ausgabe")
+    file = file_of({f"{n}.weight": s for n, s in zip(names, shapes, strict=True)}, ordered=False)
+    goal = {f"{n}.weight": s for n, s in zip(("conv1", "conv2", "fc"), shapes, strict=True)}
+    assert diagnose(file, target_of(goal)).plan.needs_accept == ("same-shape",)
+
+
+def test_class_108_order_against_the_numbers_in_names(file_of, target_of):
+    ours = {f"svertka{n}.{last}": s for n in (3, 2, 1) for last, s in (("weight", (8, 8, 3, 3)), ("bias", (8,)))}
+    goal = {f"conv{n}.{last}": s for n in (1, 2, 3) for last, s in (("weight", (8, 8, 3, 3)), ("bias", (8,)))}
+    plan = diagnose(file_of(ours), target_of(goal)).plan
+    assert not plan.complete
+    assert "against-numbers" in [q.id for q in plan.ambiguities]
