@@ -66,6 +66,7 @@ _WEIGHTS = re.compile(
 )
 # Nothing else is called so, however little is in it.
 _STATE_DICT = re.compile(r"^(.*_)?(model_)?state_?dict$", re.IGNORECASE)
+_OWN_NAME = re.compile(r"(weight|bias|kernel|gamma|beta)s?", re.IGNORECASE)
 _PARAMETER_NAME = re.compile(
     r"(^|[._])(weight|bias|running_mean|running_var|num_batches_tracked|gamma|beta|kernel|scale)$"
 )
@@ -191,12 +192,33 @@ def _state_dict(group: NamedTensors, room: TreeRoom) -> StateDict:
     )
 
 
+def _word_of_each(group: NamedTensors) -> str:
+    """What is written onto the own name of every tensor: exp_avg of fc.weight_exp_avg and bias_exp_avg, or ""."""
+    found = ""
+    for tensor in group.tensors:
+        above, _, last = tensor.name[-_LONGEST_KEY:].rpartition(".")
+        word = _written_onto(last) or (last if _OWN_NAME.search(above.rpartition(".")[2]) else "")
+        if not word or word != (found or word) or not DERIVED.match(word):
+            return ""
+        found = word
+    return found
+
+
+def _written_onto(last: str) -> str:
+    pieces = last.split("_")
+    for count in range(1, len(pieces)):
+        for word, rest in ((pieces[-count:], pieces[:-count]), (pieces[:count], pieces[count:])):
+            if DERIVED.match("_".join(word)) and any(_OWN_NAME.fullmatch(piece) for piece in rest):
+                return "_".join(word)
+    return ""
+
+
 def _role(group: NamedTensors) -> tuple[StateRole, str]:
     path = [key[:_LONGEST_KEY] for key in group.path]
     for key in path:
         if _OPTIMIZER.search(key):
             return StateRole.OPTIMIZER, f'it lies under "{key}"'
-    derived = next((key for key in (*path, _first_word(group)) if DERIVED.match(key)), None)
+    derived = next((key for key in (*path, _first_word(group), _word_of_each(group)) if DERIVED.match(key)), None)
     if derived is not None:
         return StateRole.TRAINING, f'"{derived}" names numbers about the weights, not the weights'
     for key in path:

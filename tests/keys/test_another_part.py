@@ -169,3 +169,9 @@ def test_most_of_a_network_under_another_parts_name_is_asked_about(around, file_
     ours = {f"{around}{n}": s for n, s in (rest | {f"embedding.{n}": s for n, s in attn.items()}).items()}
     report = diagnose(file_of(ours), target_of(rest | {f"output.{n}": s for n, s in attn.items()}))
     assert report.plan is None or not report.plan.complete
+
+
+def test_halves_in_another_order_are_another_matrix(file_of, target_of):
+    second = {"mlp.0.w2.weight": (8, 10)}
+    file, target = file_of({"mlp.0.w3w1.weight": (20, 8)} | second), target_of({"mlp.0.w1w3.weight": (20, 8)} | second)
+    assert not diagnose(file, target).plan.complete

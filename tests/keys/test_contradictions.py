@@ -217,3 +217,15 @@ def test_blocks_of_a_deeper_network_are_not_read_under_underscores(first, reads,
     ours |= {"emb_weight": (20, 6), "head_weight": (20, 6)}
     plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
     assert (plan is not None and plan.complete) is reads
+
+
+@pytest.mark.parametrize("name", ["{}_exp_avg", "{}.grad", "grad_{}", "{}_delta", "{}_mask"])
+def test_numbers_about_weights_say_so_in_the_tensors_own_names(name, tmp_path, target_of):
+    shapes = {f"fc{n}.{own}": s for n in (1, 2) for own, s in (("weight", (8, 8)), ("bias", (8,)))}
+    state = {}
+    for key, shape in shapes.items():
+        module, _, own = key.partition(".")
+        state[f"{module}.{name.format(own)}"] = torch.randn(shape)
+    torch.save(state, tmp_path / "a.pth")
+    report = diagnose(open_checkpoint(tmp_path / "a.pth"), target_of(shapes))
+    assert report.plan is None and "numbers about the weights" in report.refusal

@@ -68,3 +68,23 @@ def test_kinds_of_equal_size_do_not_exchange_their_numbers(other_way, file_of, t
     asked = next(q for q in report.plan.ambiguities if "convs.0" in q.question)
     said = ", ".join(f"{name} is {place}" for name, place in goes.items())
     assert said in [says for _, says in asked.options]
+
+
+def test_what_is_wrapped_once_more_under_a_number_keeps_its_place(file_of, target_of):
+    """convs.0.block2 was read as conv2 for the last number in its name, and convs.1 beside it as conv1."""
+    kernel = (4, 4, 3, 3)
+    ours = {f"block.{b}.convs.{n}.weight": kernel for b in (0, 1) for n in (0, 1)} | {"classifier.weight": (3, 4)}
+    ours = {name.replace("1.convs.0", "1.convs.0.block2"): shape for name, shape in ours.items()}
+    goal = {f"layer.{b}.conv{n}.weight": kernel for b in (0, 1) for n in (1, 2)} | {"fc.weight": (3, 4)}
+    goes = {"block.1.convs.0.block2": "layer.1.conv1", "block.1.convs.1": "layer.1.conv2"}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert report.plan is None or not report.plan.complete or not wrongly_placed(report, goes)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [("block", "stage"), ("unit", "stage"), ("layer", "group")])
+def test_a_stage_inside_of_a_block_is_not_counted_through_in_silence(outer, inner, file_of, target_of):
+    ours = rows(f"{outer}{b}.{inner}{s}" for s in (0, 1) for b in (0, 1))
+    report = diagnose(file_of(ours), target_of(rows(f"layers.{i}" for i in range(4))))
+    assert report.plan is None or not report.plan.complete
+    usual = rows(f"{inner}{s}.{outer}{b}" for s in (0, 1) for b in (0, 1))
+    assert diagnose(file_of(usual), target_of(rows(f"layers.{i}" for i in range(4)))).plan.complete

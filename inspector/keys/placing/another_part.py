@@ -52,6 +52,8 @@ _KERNEL = re.compile(r"(?<![0-9])([1-9])x([1-9])(?![0-9])")
 # h_to_4h, a2b: what stands on either side of it. A level with more around is no direction.
 _FROM_TO = re.compile(r"(?:(.+?)_)??([a-z0-9]+)(?:_to_|_2_|(?<=[a-z])2(?=[a-z]))([a-z0-9]+)(?:_(.+))?")
 _NUMBERED = re.compile(r"(.*?)_?([0-9]+)")
+_HALF = re.compile(r"[a-z][0-9]")
+_HALVES_IN_ORDER = re.compile(r"(?:[a-z][0-9]){2,}")
 
 
 def tells_apart(ours: Path, theirs: Path, *, beside: bool = True) -> bool:
@@ -65,6 +67,7 @@ def tells_apart(ours: Path, theirs: Path, *, beside: bool = True) -> bool:
         _are_two_attentions(ours, theirs)
         or _are_turned(ours, theirs)
         or _are_two_sizes(ours, theirs)
+        or _are_two_orders(ours, theirs)
         or _are_two_heads(ours, theirs)
         or _are_ends_of_a_row(ours, theirs)
         or _are_ends_of_a_row(theirs, ours)
@@ -98,6 +101,14 @@ def _are_two_sizes(ours: Path, theirs: Path) -> bool:
     """conv3x3 and conv1x1: layers that their authors call after the kernels."""
     one, other = _KERNEL.findall(".".join(ours)), _KERNEL.findall(".".join(theirs))
     return bool(one and other) and one != other
+
+
+def _are_two_orders(ours: Path, theirs: Path) -> bool:
+    """w3w1 and w1w3: halves of one matrix, each in the order of its name."""
+    one, other = ours[-1].lower(), theirs[-1].lower()
+    if one == other or not (_HALVES_IN_ORDER.fullmatch(one) and _HALVES_IN_ORDER.fullmatch(other)):
+        return False
+    return sorted(_HALF.findall(one)) == sorted(_HALF.findall(other))
 
 
 def _are_two_heads(ours: Path, theirs: Path) -> bool:

@@ -41,6 +41,7 @@ from inspector.keys.placing.miscounted import (
     crossed,
     exchanges_numbers,
     monotone,
+    nested_inside_out,
     runs_against,
     runs_back,
 )
@@ -168,7 +169,13 @@ def by_words(
             siblings.append(pair)
         elif not exact and (says_another(pair, points, *roots) or (renamed and replaces_a_word(pair))):
             apart.append(pair)
-    loose = loose or runs_back(found.pairs) or counts_another_way(found.pairs) or exchanges_numbers(found.pairs)
+    loose = (
+        loose
+        or runs_back(found.pairs)
+        or nested_inside_out(found.pairs)
+        or counts_another_way(found.pairs)
+        or exchanges_numbers(found.pairs)
+    )
     open_pairs = siblings if may_be_left_over(apart, found.pairs) else [*siblings, *apart]
     if any(pair.points < 0 for pair in doubtful):
         # What could be in its place, of equal shape in the same block, is as doubtful.

@@ -73,16 +73,21 @@ def runs_against(pairs: Sequence[Counterpart]) -> bool:
 
 def runs_back(pairs: Sequence[Counterpart]) -> bool:
     """Whether of two layers alike the one with the higher number has the lower one in the target: norm2.wrapped as
-    norms.0 beside norm1 as norms.1. Of the outermost numbers in their names, and of the innermost."""
+    norms.0 beside norm1 as norms.1, convs.0.block2 as conv2 beside convs.1 as conv1. Of the outermost numbers in their
+    names, and of each of ours with the innermost of theirs."""
     rows: dict[tuple[object, ...], dict[int, set[int]]] = {}
     for pair in pairs:
         if pair.ours.children:
             continue
-        sides = [_numbered_levels(part.path) for part in (pair.ours, pair.theirs)]
-        for at in (0, -1) if all(sides) else ():
-            (ours, number), (theirs, there) = sides[0][at], sides[1][at]
-            row = rows.setdefault((at, ours, theirs, pair.ours.bag), {})
-            row.setdefault(number, set()).add(there)
+        ours, theirs = _numbered_levels(pair.ours.path), _numbered_levels(pair.theirs.path)
+        if not ours or not theirs:
+            continue
+        bag = pair.ours.bag
+        (first, number), (goal, there) = ours[0], theirs[0]
+        rows.setdefault((0, first, goal, bag), {}).setdefault(number, set()).add(there)
+        goal, there = theirs[-1]
+        for level, number in ours:
+            rows.setdefault((-1, level, goal, bag), {}).setdefault(number, set()).add(there)
     for row in rows.values():
         # What has several counterparts is counted twice, by rows and columns.
         order = [next(iter(there)) for _, there in sorted(row.items()) if len(there) == 1]
@@ -91,10 +96,14 @@ def runs_back(pairs: Sequence[Counterpart]) -> bool:
     return False
 
 
+@lru_cache(maxsize=20_000)
 def _numbered_levels(path: Path) -> list[tuple[tuple[Path, str], int]]:
     """((what stands above it, its name without the number), number) of each segment that is numbered."""
-    ends = ((at, numbered_end(segment)) for at, segment in enumerate(path))
-    return [((path[:at], end[0]), end[1]) for at, end in ends if end]
+    found = []
+    for at, segment in enumerate(path):
+        if end := numbered_end(segment):
+            found.append(((path[:at], end[0]), end[1]))
+    return found
 
 
 def _innermost(path: Path) -> tuple[tuple[Path, str], int] | None:
@@ -221,6 +230,35 @@ def counts_another_way(pairs: Sequence[Counterpart]) -> bool:
 
 def _counts_of(part: Part) -> tuple[int, ...]:
     return tuple(int(number) for number in _NUMBER.findall(".".join(part.path)))
+
+
+# What holds what: a stage has blocks, and these layers.
+_RANKS = {
+    word: rank
+    for rank, words in enumerate(("stage stack level group", "block branch expert", "layer unit conv sublayer"))
+    for word in words.split()
+}
+_COUNTED = re.compile(r"([a-z]+)_?([0-9]{1,4})")
+
+
+def nested_inside_out(pairs: Sequence[Counterpart]) -> bool:
+    """Whether names count what holds inside of what it holds (block0.stage1), and the other side has one row: in which
+    order the two count it, no name says."""
+    for pair in pairs:
+        if pair.ours.children:
+            continue
+        sides = ".".join(pair.ours.path), ".".join(pair.theirs.path)
+        numbers = len(_NUMBER.findall(sides[0])), len(_NUMBER.findall(sides[1]))
+        if numbers[0] != numbers[1] and _is_inside_out(sides[numbers[0] < numbers[1]].lower()):
+            return True
+    return False
+
+
+@lru_cache(maxsize=20_000)
+def _is_inside_out(name: str) -> bool:
+    ranks = [_RANKS.get(word.removesuffix("s"), -1) for word, _ in _COUNTED.findall(name)]
+    told = [rank for rank in ranks if rank >= 0]
+    return told != sorted(told)
 
 
 def count_with_signs(*sides: Sequence[Leaf]) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from inspector.checkpoint.types import Shape
 from inspector.keys.placing.roles import split_name
+from inspector.keys.placing.synonyms import EMPTY, PARTS
 from inspector.keys.placing.tree import Leaf, numbered
 from inspector.keys.placing.words import words_of
 from inspector.keys.report import Cost
@@ -112,6 +113,9 @@ def _cells(leaves: Sequence[Leaf], places: Sequence[Leaf]) -> Iterator[Spelling]
     shapes = [{_CELL.sub(r"\1", own): leaf.shape for own, leaf in side.items()} for side in (one, other)]
     called = [set(words_of(split_name(name)[1])) for name in (module, goal)]
     if shapes[0] != shapes[1] or not all(words & _RECURRENT for words in called):
+        return
+    # Another word (onnx_lstm) may tell of another order of the gates.
+    if called[0] - called[1] - _RECURRENT - PARTS - EMPTY:
         return
     move = Move(RULE.id, f'call the layer of "{module}" the {"cell" if end else "layer"} "{goal}"', change=(module,))
     for own, leaf in one.items():

@@ -98,3 +98,13 @@ def test_one_layer_is_a_cell(kind, bias, file_of, target_of):
 def test_what_is_no_single_layer_is_no_cell(ours, goal, file_of, target_of):
     plan = diagnose(file_of(ours, ordered=False), target_of(goal)).plan
     assert plan is None or not plan.complete or plan.needs_accept or plan.ambiguities
+
+
+@pytest.mark.parametrize("word", ["onnx_lstm", "basic_lstm_cell", "haiku_lstm"])
+def test_a_cell_of_another_word_is_no_layer_unasked(word, file_of, target_of):
+    """It may tell of another order of the gates."""
+    shapes = {"weight_ih": (24, 6), "weight_hh": (24, 6), "bias_ih": (24,), "bias_hh": (24,)}
+    target = target_of({f"rnn.{name}_l0": shape for name, shape in shapes.items()})
+    report = diagnose(file_of({f"rnn.{word}.{name}": shape for name, shape in shapes.items()}), target)
+    assert report.plan is None or not report.plan.complete
+    assert diagnose(file_of({f"rnn.lstm_cell.{name}": shape for name, shape in shapes.items()}), target).plan.complete
