@@ -126,6 +126,7 @@ _WHOLE_STATE = re.compile(
 )
 _NEGATED = re.compile(r"\b(?:no|not|never|without|non)\b", re.IGNORECASE)
 _ORDER = re.compile(r"(?:layers?|modules?|blocks?|stages?|weights?|tensors?|keys?|rows?)_?order")
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _ORDERS = NO_WRAPPERS | {"shuffled", "permuted", "scrambled", "backward", "last"}
 
 _NOT_SAID = "which is not said of weights."
@@ -190,7 +191,8 @@ def _says_other_numbers(name: str, text: str) -> bool:
         return text.lower() not in FALSE and _NAMED.search(text) is not None
     words = words_in(text)
     if _ORDER.fullmatch(name):
-        return not _ORDERS.isdisjoint(words) and words[:1] != ("first",)
+        listed = [int(number) for number in _NUMBER.findall(text)]
+        return (not _ORDERS.isdisjoint(words) and words[:1] != ("first",)) or listed != sorted(listed)
     if _NEGATED.search(text):
         return False
     spaced = text.replace("_", " ")
