@@ -120,10 +120,9 @@ def draft(
     made.missing = [place for place in places if place.name not in filled]
     extra = [leaf for leaf in leaves if leaf.name not in away]
     shown = {x.target.name for x in links if stands.shown_axes(x.source.name, x.target.name)}
-    own_by_name = {name: leaf.name for name, (leaf, _) in spelled.items()}
     for rule in rules:
         if rule.steps is not None:
-            extra = _settle(made, rule, extra, target, questions, shown, twice, own_by_name)
+            extra = _settle(made, rule, extra, target, questions, shown, twice, read_as)
     order = {place.name: i for i, place in enumerate(places)}
     # In the target's order, then what is dropped in the file's.
     made.steps.sort(key=lambda step: order.get(step.target or "", len(order)))
