@@ -172,3 +172,18 @@ def test_the_last_norm_may_be_called_a_norm_alone(name, file_of, target_of):
     for other in ("norm_old", "ema_norm", "unused_norm"):
         report = diagnose(file_of(net(other, "blocks.{}.mlp.{}.weight")), target_of(goal))
         assert report.plan is None or report.plan.ambiguities or not report.plan.complete, other
+
+
+def test_a_roles_name_of_two_levels_says_no_more_than_the_targets(file_of, target_of):
+    """vit.embeddings.patch_embeddings.projection of transformers is conv_proj of torchvision."""
+    block = {f"{n}.{last}": s for n in ("q", "k") for last, s in (("weight", (8, 8)), ("bias", (8,)))}
+    head = {"weight": (5, 8), "bias": (5,)}
+    kernel = {"weight": (8, 3, 4, 4), "bias": (8,)}
+    ours = {f"vit.embeddings.patch_embeddings.projection.{n}": s for n, s in kernel.items()}
+    ours |= {f"vit.layers.{i}.{n}": s for i in (0, 1) for n, s in block.items()}
+    goal = {f"conv_proj.{n}": s for n, s in kernel.items()}
+    goal |= {f"encoder.layers.encoder_layer_{i}.{n}": s for i in (0, 1) for n, s in block.items()}
+    ours |= {f"classifier.{n}": s for n, s in head.items()}
+    goal |= {f"heads.head.{n}": s for n, s in head.items()}
+    report = diagnose(file_of(ours), target_of(goal))
+    assert "added-word" not in [question.id.partition(":")[0] for question in report.plan.ambiguities]

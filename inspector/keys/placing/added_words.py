@@ -211,12 +211,16 @@ def _added(ours: Path, theirs: Path, around: int, above: int, *, mixed: bool) ->
     yield from _on_the_other_side(ours, theirs)
     there, said = _words(theirs), _words(ours)
     instead = {x for x in there - said - _KINDS if not any(is_spelled_like(x, other) for other in said)}
-    same_role = bool(read(ours, 0).roles & read(theirs, 0).roles) or is_called_by_its_kind(ours, theirs)
+    roles = read(ours, 0).roles & read(theirs, 0).roles
+    same_role = bool(roles) or is_called_by_its_kind(ours, theirs)
     longer = _levels(ours) > _levels(theirs)
     # Where the target counts, any name may stand: dark3 as 2.
     one_more = longer and len(ours) > len(theirs)
     for n, segment in enumerate(ours):
         if segment in WRAPPER_SEGMENTS or segment in theirs or (same_role and n == len(ours) - 1):
+            continue
+        # A role's name may have two levels: patch_embeddings.projection is conv_proj.
+        if roles & (read(ours[n:], 0).roles - read(ours[n + 1 :], 0).roles):
             continue
         own = frozenset(words_of(segment))
         if own >= _POSITIONWISE:

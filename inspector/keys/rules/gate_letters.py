@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from inspector.checkpoint.types import Shape
 from inspector.keys.operations import blocks
-from inspector.keys.placing.doubtful import AS_PLACED, LEAVE_OUT
 from inspector.keys.placing.roles import split_name
 from inspector.keys.placing.tree import Leaf
 from inspector.keys.report import Ambiguity, Cost, Step, StepKind
@@ -25,6 +24,7 @@ from inspector.keys.rules.entry import Leftovers, Link, Move, Questions, Rule, S
 from inspector.keys.rules.transposed import is_square, is_turned
 from inspector.units import counted
 
+AS_PLACED, LEAVE_OUT = "as-placed", "leave-out"
 # torch's own orders, by their number of gates.
 _TORCH_ORDERS = {4: "ifgo", 3: "rzn"}
 # What others write for torch's letters.
