@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.checkpoint.casts import numbers_of
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.errors import InspectorError
 from inspector.findings import Check, Finding
 from inspector.keys.checks.entry import CANNOT_TELL, Context, cannot_tell, refusing
+from inspector.keys.checks.kernels import MOST_KERNELS, numbers_in
 from inspector.keys.checks.numbers import at_hand
 from inspector.keys.report import Ambiguity
 from inspector.units import counted
@@ -23,11 +23,6 @@ WEIGHTS, OTHER = "weights", "other-numbers"
 _LEAST_NUMEL = 64
 # One kernel may be a table of positions or distances, or a filter that averages.
 _LEAST_KERNELS = 2
-# Looked at: the smallest, so many bytes of them at most.
-_MOST_KERNELS = 8
-_MOST_NBYTES = 8 << 20
-# Of one kernel, from its beginning.
-_MOST_NUMEL = 1 << 16
 
 
 def _asked(context: Context) -> str:
@@ -70,8 +65,6 @@ def _is_plain(context: Context) -> bool:
 
 def _one_sign(context: Context) -> str:
     """What is so of the kernels, "" where one has both signs, or too little can be looked at."""
-    from inspector.checkpoint.raw_tensor import read_raw
-
     kernels = sorted(
         (
             tensor
@@ -86,29 +79,23 @@ def _one_sign(context: Context) -> str:
             and "complex" not in tensor.dtype
         ),
         key=lambda tensor: tensor.nbytes,
-    )[:_MOST_KERNELS]
+    )[:MOST_KERNELS]
     if len(kernels) < _LEAST_KERNELS or not at_hand(context, tuple(one.name for one in kernels)):
         return ""
-    left, positive, first = _MOST_NBYTES, True, ""
-    seen = 0
-    for tensor in kernels:
-        left -= tensor.nbytes
-        if left < 0:
-            break
-        try:
-            bits = read_raw(context.checkpoint, tensor).contiguous().array.reshape(-1)[:_MOST_NUMEL]
-            held = numbers_of(bits, tensor.dtype)
+    positive, first, seen = True, "", 0
+    try:
+        for tensor, held in numbers_in(context, kernels):
             low, high = float(held.min()), float(held.max())
-        except InspectorError:
-            return ""
-        if not (low >= 0 or high <= 0):
-            return ""
-        if low == high:
-            continue  # Not trained yet, or a mask that keeps all.
-        if seen and positive is not (low >= 0):
-            return ""
-        positive, seen = low >= 0, seen + 1
-        first = first or f"{tensor.name} first, {low:.3g} to {high:.3g}"
+            if not (low >= 0 or high <= 0):
+                return ""
+            if low == high:
+                continue  # Not trained yet, or a mask that keeps all.
+            if seen and positive is not (low >= 0):
+                return ""
+            positive, seen = low >= 0, seen + 1
+            first = first or f"{tensor.name} first, {low:.3g} to {high:.3g}"
+    except InspectorError:
+        return ""
     if seen < _LEAST_KERNELS:
         return ""
     side = "negative" if positive else "positive"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.checkpoint.casts import numbers_of
 from inspector.checkpoint.dtypes import find_dtype
 from inspector.checkpoint.level_words import words_in
 from inspector.checkpoint.types import TensorInfo
 from inspector.errors import InspectorError
 from inspector.keys.checks.entry import Context, refusing
+from inspector.keys.checks.kernels import MOST_KERNELS, numbers_in
 from inspector.keys.checks.numbers import at_hand
 from inspector.keys.placing.roles import split_name
 from inspector.units import counted
@@ -22,10 +22,6 @@ from inspector.units import counted
 _SCALES = frozenset(
     {"scale", "scales", "scaling", "qscale", "scaler", "mul", "mult", "multiplier", "amax", "absmax", "step", "divisor"}
 )
-# Looked at: the smallest, so many bytes of them at most; of one kernel, from its beginning.
-_MOST_KERNELS = 8
-_MOST_NBYTES = 8 << 20
-_MOST_NUMEL = 1 << 16
 _LEAST_NUMEL = 16
 
 
@@ -66,25 +62,18 @@ def _is_kernel(tensor: TensorInfo) -> bool:
 
 def are_whole(context: Context, names: Iterable[str]) -> bool:
     """Whether these kernels hold whole numbers alone, and not only zeros and ones; False where that is not known."""
-    from inspector.checkpoint.raw_tensor import read_raw
-
     kernels = [context.tensors[name] for name in names if _is_kernel(context.tensors[name])]
-    kernels = sorted(kernels, key=lambda tensor: tensor.nbytes)[:_MOST_KERNELS]
+    kernels = sorted(kernels, key=lambda tensor: tensor.nbytes)[:MOST_KERNELS]
     if not kernels or not at_hand(context, tuple(one.name for one in kernels)):
         return False
-    left, low, high = _MOST_NBYTES, 0.0, 0.0
-    for tensor in kernels:
-        left -= tensor.nbytes
-        if left < 0:
-            break
-        try:
-            bits = read_raw(context.checkpoint, tensor).contiguous().array.reshape(-1)[:_MOST_NUMEL]
-            held = numbers_of(bits, tensor.dtype)
-        except InspectorError:
-            return False
-        if not bool((held == held.round()).all()):
-            return False
-        low, high = min(low, float(held.min())), max(high, float(held.max()))
+    low = high = 0.0
+    try:
+        for _, held in numbers_in(context, kernels):
+            if not bool((held == held.round()).all()):
+                return False
+            low, high = min(low, float(held.min())), max(high, float(held.max()))
+    except InspectorError:
+        return False
     # A mask, an identity and a layer that begins at zero hold whole numbers, too.
     return low < 0 or high > 1
 
